@@ -1,0 +1,47 @@
+"""What a caller outside is told of an exception: the user's own words, never the insides (D26)."""
+
+import logging
+
+from ramet.core.ids import Ids
+from ramet.errors import RametError
+
+UNKNOWN_ERROR = "Unknown error occurred"
+
+_log = logging.getLogger("ramet.errors")
+
+_INSIDES = frozenset(
+    {
+        "aiohttp",
+        "anthropic",
+        "anyio",
+        "asyncio",
+        "google",
+        "h11",
+        "httpcore",
+        "httpx",
+        "openai",
+        "orjson",
+        "pydantic_ai",
+        "pydantic_core",
+        "ramet",
+        "sqlite3",
+        "starlette",
+        "uvicorn",
+        "websockets",
+    }
+)
+
+
+def public_text(error: BaseException, ids: Ids) -> str:
+    """The one sentence a client or a model may see.
+
+    An exception of the user's own code (and of Python) speaks for itself. One from a library or from
+    ramet's insides becomes a fixed sentence with an id; the log has the whole under that id.
+    """
+    if isinstance(error, RametError) and error.public:
+        return str(error)
+    if type(error).__module__.partition(".")[0] in _INSIDES:
+        error_id = ids.error_id()
+        _log.error("Internal error %s", error_id, exc_info=error)
+        return f"Something went wrong inside the server (error {error_id})"
+    return str(error) or UNKNOWN_ERROR

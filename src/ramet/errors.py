@@ -1,0 +1,203 @@
+"""Every error that ramet raises, as one tree.
+
+RametError
+├── ConfigurationError        wrong set-up, found at class definition or construction
+│   ├── DuplicateAgentName    two classes with one name or one URL form
+│   ├── InvalidOptions        an option with a value it cannot have
+│   ├── DataDirectoryError    the data directory cannot be used
+│   │   ├── DataDirectoryInUse
+│   │   └── DataDirectoryNotWritable
+│   ├── PortInUse             `ramet serve` cannot listen there
+│   └── NotRunning            the app was used before its lifespan started it
+├── AddressError              an agent that cannot be reached
+│   ├── AgentNotRegistered    a class used but not given to `App`
+│   ├── InvalidAgentName
+│   ├── SubAgentNotFound
+│   └── NotASubAgent          `parent_agent` where there is no such parent
+├── CallError                 a call that cannot be made
+│   ├── MethodNotFound
+│   ├── MethodNotCallable     it exists, but clients may not call it
+│   ├── InvalidArguments
+│   └── ResultNotJson
+├── StateError
+│   ├── ConnectionReadonly
+│   └── StateRejected
+├── ChatError
+│   ├── ChunkTooLarge
+│   ├── TurnInsideTurn        a blocking turn started from inside a turn
+│   ├── UnknownModelResult    a chunk or message that is not one
+│   └── NoModel               a `Think` without a model
+├── AgentToolError
+│   ├── NotAnAgentTool        the child lacks the adapter methods
+│   ├── NoCurrentAgent        an agent tool used outside an agent
+│   ├── RunBelongsToAnother   one run id, two classes or two questions
+│   └── OutputInvalid         a child's output that is missing or fails its type
+├── StorageError
+│   └── DatabaseUnusable      the file cannot be opened, read or written
+└── InstanceGone              this instance was stopped; its storage and outputs are fenced
+
+A class says with `public` whether its message may reach a client (see `ramet.core.public_errors`).
+"""
+
+from typing import ClassVar
+
+
+class RametError(Exception):
+    """The root of every error that ramet raises on purpose."""
+
+    public: ClassVar[bool] = False
+
+
+class ConfigurationError(RametError):
+    """The set-up is wrong; nothing was started."""
+
+
+class DuplicateAgentName(ConfigurationError):
+    """Two classes share one name or one URL form; give one of them `AgentOptions(name=…)`."""
+
+
+class InvalidOptions(ConfigurationError, ValueError):
+    """An option has a value it cannot have."""
+
+
+class DataDirectoryError(ConfigurationError):
+    """The data directory cannot be used."""
+
+
+class DataDirectoryInUse(DataDirectoryError):
+    """Another process holds the data directory; stop it or choose another directory."""
+
+
+class DataDirectoryNotWritable(DataDirectoryError):
+    """The data directory cannot be made or written."""
+
+
+class PortInUse(ConfigurationError):
+    """Something listens on that port already; stop it or choose another port."""
+
+
+class NotRunning(ConfigurationError):
+    """The app was used before it was started, or after it was stopped."""
+
+
+class AddressError(RametError):
+    """An agent cannot be reached under the address that was given."""
+
+    public: ClassVar[bool] = True
+
+
+class AgentNotRegistered(AddressError, LookupError):
+    """A class was used that was not given to `App(agents=…, sub_agents=…)`."""
+
+
+class InvalidAgentName(AddressError, ValueError):
+    """A name that no agent can have."""
+
+
+class SubAgentNotFound(AddressError, LookupError):
+    """There is no such sub-agent."""
+
+
+class NotASubAgent(AddressError):
+    """A parent was asked for where there is none of that class."""
+
+
+class CallError(RametError):
+    """A call cannot be made as it was asked for."""
+
+    public: ClassVar[bool] = True
+
+
+class MethodNotFound(CallError, AttributeError):
+    """The agent has no method of that name."""
+
+
+class MethodNotCallable(CallError):
+    """The method exists, but is not callable from there."""
+
+
+class InvalidArguments(CallError, TypeError):
+    """The arguments do not fit the method."""
+
+
+class ResultNotJson(CallError, TypeError):
+    """The method returned something that JSON cannot carry."""
+
+
+class StateError(RametError):
+    """A state was not accepted."""
+
+    public: ClassVar[bool] = True
+
+
+class ConnectionReadonly(StateError, PermissionError):
+    """The connection may not change the state."""
+
+    def __init__(self, message: str = "Connection is readonly") -> None:
+        super().__init__(message)
+
+
+class StateRejected(StateError, ValueError):
+    """`validate_state_change` did not accept the state."""
+
+
+class ChatError(RametError):
+    """Something about a chat turn."""
+
+    public: ClassVar[bool] = True
+
+
+class ChunkTooLarge(ChatError, ValueError):
+    """A chunk is larger than `HostOptions.max_chunk_bytes`; the turn ends with this error."""
+
+
+class TurnInsideTurn(ChatError):
+    """A blocking turn was started from inside a turn of the same agent; it would never begin."""
+
+
+class UnknownModelResult(ChatError, TypeError):
+    """A chunk or message has a form that is not known."""
+
+
+class NoModel(ChatError):
+    """A `Think` agent has no model: set `model` or override `get_model`."""
+
+
+class AgentToolError(RametError):
+    """Something about a run of an agent as a tool."""
+
+    public: ClassVar[bool] = True
+
+
+class NotAnAgentTool(AgentToolError, TypeError):
+    """The class lacks the adapter methods of an agent tool."""
+
+
+class NoCurrentAgent(AgentToolError):
+    """An agent tool was used outside the turn of an agent."""
+
+
+class RunBelongsToAnother(AgentToolError, ValueError):
+    """The run id is taken by another class or another question."""
+
+
+class OutputInvalid(AgentToolError, ValueError):
+    """A child's output is missing or does not fit the type that was asked for."""
+
+
+class StorageError(RametError):
+    """Something about an agent's database."""
+
+
+class DatabaseUnusable(StorageError):
+    """A database file cannot be opened, read or written."""
+
+
+class InstanceGone(RametError):
+    """The instance was stopped: it can no longer read, write, send or call.
+
+    Raised inside code of an instance that was aborted, deleted, crashed or shut down, and to callers
+    that waited for it. Stored data is untouched; the next access opens a new instance.
+    """
+
+    public: ClassVar[bool] = True

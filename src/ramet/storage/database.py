@@ -1,0 +1,159 @@
+"""One agent's SQLite database: statements, transactions and what happens after a commit.
+
+Everything runs in the event loop, synchronously; nothing may await inside a transaction.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ramet.core.fence import Fence
+from ramet.errors import DatabaseUnusable
+from ramet.storage.connection_setup import set_up
+
+Row: TypeAlias = sqlite3.Row
+SqlValue: TypeAlias = str | bytes | int | float | None
+
+HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+
+
+class Database:
+    """An open database file, owned by one instance of one agent.
+
+    A statement outside `transaction()` is a transaction of its own and is committed when the call
+    returns; with `durability="process"` a commit outlives the death of the process, with "power" a
+    power cut too. After the owner's fence went down every call raises `InstanceGone`.
+    """
+
+    def __init__(
+        self,
+        path: Path | Literal[":memory:"],
+        *,
+        fence: Fence,
+        durability: Literal["process", "power"] = "process",
+        locking: Literal["normal", "exclusive"] = "normal",
+    ) -> None:
+        self.path = path
+        self._fence = fence
+        self._depth = 0
+        self._after_commit: list[Callable[[], object]] = []
+        self.commits = 0
+        """How many transactions were committed through this object."""
+        try:
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+        except sqlite3.Error as error:
+            raise DatabaseUnusable(f"Cannot open the database {path}: {error}") from error
+        try:
+            self._connection.row_factory = sqlite3.Row
+            set_up(self._connection, durability=durability, locking=locking)
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise DatabaseUnusable(f"Cannot use the database {path}: {error}") from error
+
+    def query(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Run a statement and return all its rows."""
+        self._fence.check()
+        try:
+            rows: list[Row] = self._connection.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+        if not self._depth:
+            self._committed()
+        return rows
+
+    def one(self, statement: str, *values: SqlValue) -> Row | None:
+        """Run a statement and return its first row, or None."""
+        rows = self.query(statement, *values)
+        return rows[0] if rows else None
+
+    def run(self, statement: str, *values: SqlValue) -> int:
+        """Run a statement that changes something; returns the number of rows it touched."""
+        self._fence.check()
+        try:
+            touched = self._connection.execute(statement, values).rowcount
+        except sqlite3.OperationalError as error:
+            raise self._unusable(error) from error
+        if not self._depth:
+            self._committed()
+        return touched
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the statements of the block together, or none of them when it raises.
+
+        Blocks may be nested: the outermost one commits. Never await inside.
+        """
+        self._fence.check()
+        if self._depth:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+            return
+        self._execute("BEGIN IMMEDIATE")
+        self._depth = 1
+        try:
+            yield
+        except BaseException:
+            self._depth = 0
+            self._after_commit.clear()
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._depth = 0
+        self._execute("COMMIT")
+        self._committed()
+
+    def after_commit(self, announce: Callable[[], object]) -> None:
+        """Call `announce` once what was written so far is committed; at once outside a transaction.
+
+        This is the only place to tell anybody of a change: what a client has seen is on disk.
+        """
+        if self._depth:
+            self._after_commit.append(announce)
+        else:
+            announce()
+
+    def script(self, statements: str) -> None:
+        """Run several statements separated by semicolons, for schema changes."""
+        self._fence.check()
+        self._connection.executescript(statements)
+
+    def has_table(self, name: str) -> bool:
+        """Whether a table of that name exists."""
+        return self.one(HAS_TABLE, name) is not None
+
+    def image(self) -> bytes:
+        """The whole database as the bytes of a file, for a template."""
+        return self._connection.serialize()
+
+    def close(self) -> None:
+        """Close the file. Statements after this raise."""
+        self._connection.close()
+
+    def _execute(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if self._connection.in_transaction and statement == "COMMIT":
+                self._after_commit.clear()
+                self._connection.execute("ROLLBACK")
+            raise self._unusable(error) from error
+
+    def _committed(self) -> None:
+        self.commits += 1
+        if self._after_commit:
+            announcements, self._after_commit = self._after_commit, []
+            for announce in announcements:
+                announce()
+
+    def _unusable(self, error: sqlite3.OperationalError) -> Exception:
+        """The file's own trouble as one clear error; a wrong statement stays SQLite's error."""
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_ERROR:
+            return error
+        return DatabaseUnusable(f"The database {self.path} cannot be used: {error}")

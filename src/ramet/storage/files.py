@@ -1,0 +1,172 @@
+"""Where agents lie on disk: names that cannot escape the data directory or collide, and its lock.
+
+    data/
+      ramet.lock                       held by the one process that serves the directory
+      agents/3f/chat-agent-3f9c…/      one root agent with all below it
+        agent.db                       the root's database
+        sub/8a1b….db                   a sub-agent's, named by a digest of its whole path
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from ramet.core.fence import Fence
+from ramet.core.json import dump_bytes, dumps, loads
+from ramet.core.paths import AgentPath
+from ramet.errors import DatabaseUnusable, DataDirectoryInUse, DataDirectoryNotWritable
+from ramet.storage.database import Database
+from ramet.storage.key_value import KeyValue
+from ramet.storage.migrations import Schema, migrate
+
+IDENTITY_KEY = "cf_agent_identity"
+_SLUG_LENGTH = 40
+_DIGEST_BYTES = 16
+
+
+class DataDirectory:
+    """The data directory of one host."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: Literal["process", "power"] = "process",
+        locking: Literal["normal", "exclusive"] = "normal",
+    ) -> None:
+        self.path = path
+        self._durability: Literal["process", "power"] = durability
+        self._locking: Literal["normal", "exclusive"] = locking
+        self._lock: int | None = None
+        self._templates: dict[Schema, bytes] = {}
+
+    def acquire(self) -> None:
+        """Make the directory if it is missing, and lock it for this process.
+
+        Raises:
+            DataDirectoryNotWritable: It cannot be made or written.
+            DataDirectoryInUse: Another process holds it.
+        """
+        try:
+            (self.path / "agents").mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / "ramet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DataDirectoryNotWritable(
+                f"The data directory {self.path} cannot be written: {error.strerror}"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            if error.errno not in {errno.EAGAIN, errno.EACCES}:
+                raise
+            raise DataDirectoryInUse(
+                f"The data directory {self.path} is in use by another process; "
+                "stop it or choose another directory"
+            ) from error
+        self._lock = lock
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def file_of(self, path: AgentPath) -> Path:
+        """The database file of an agent."""
+        folder = self.folder_of(path.root)
+        if path.is_root:
+            return folder / "agent.db"
+        return folder / "sub" / f"{_digest(path)}.db"
+
+    def folder_of(self, root: AgentPath) -> Path:
+        """The folder of a root agent with everything below it."""
+        digest = _digest(root)
+        return self.path / "agents" / digest[:2] / f"{_slug(root.leaf.class_name)}-{digest}"
+
+    def exists(self, path: AgentPath) -> bool:
+        """Whether the agent was ever stored."""
+        return self.file_of(path).exists()
+
+    def open(self, path: AgentPath, schema: Schema, *, fence: Fence) -> Database:
+        """Open an agent's database; a new one is made from a template and told its own name.
+
+        Raises:
+            DatabaseUnusable: The file cannot be read, is another agent's, or is from a newer ramet.
+        """
+        file = self.file_of(path)
+        if not file.exists():
+            self._create(file, schema)
+        database = self._connect(file, fence)
+        try:
+            migrate(database, schema)
+            _check_identity(database, path)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def open_existing(self, path: AgentPath) -> Database | None:
+        """Open a stored agent's database as it is, for reading what a closed agent has stored."""
+        file = self.file_of(path)
+        return self._connect(file, Fence(str(path))) if file.exists() else None
+
+    def delete(self, path: AgentPath) -> None:
+        """Remove what an agent stored; for a root, of everything below it too."""
+        if path.is_root:
+            shutil.rmtree(self.folder_of(path), ignore_errors=True)
+            return
+        file = self.file_of(path)
+        for suffix in ("", "-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
+
+    def _connect(self, file: Path, fence: Fence) -> Database:
+        return Database(file, fence=fence, durability=self._durability, locking=self._locking)
+
+    def _create(self, file: Path, schema: Schema) -> None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            fresh = file.with_name(file.name + ".new")
+            fresh.write_bytes(self._template(schema))
+            fresh.rename(file)
+        except OSError as error:
+            raise DatabaseUnusable(
+                f"The database {file} cannot be made: {error.strerror}"
+            ) from error
+
+    def _template(self, schema: Schema) -> bytes:
+        """The bytes of a new database with all tables: copying is quicker than migrating."""
+        if schema not in self._templates:
+            database = Database(":memory:", fence=Fence("template"))
+            migrate(database, schema)
+            self._templates[schema] = _as_write_ahead(database.image())
+            database.close()
+        return self._templates[schema]
+
+
+def _check_identity(database: Database, path: AgentPath) -> None:
+    """A new file takes the name; any other must carry it already."""
+    store = KeyValue(database)
+    stored = store.get(IDENTITY_KEY)
+    if stored is None:
+        store.put(IDENTITY_KEY, dumps(path.to_json()))
+    elif loads(stored) != path.to_json():
+        raise DatabaseUnusable(f"The database {database.path} does not belong to {path}")
+
+
+def _as_write_ahead(image: bytes) -> bytes:
+    """Mark a database image as using the write-ahead log (bytes 18 and 19 of the file format)."""
+    return image[:18] + b"\x02\x02" + image[20:]
+
+
+def _slug(class_name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", class_name.lower()).strip("-")[:_SLUG_LENGTH] or "agent"
+
+
+def _digest(path: AgentPath) -> str:
+    return hashlib.blake2b(dump_bytes(path.to_json()), digest_size=_DIGEST_BYTES).hexdigest()
