@@ -1,0 +1,123 @@
+// A chat with one agent: its transcript, the runs under each tool call, and the composer.
+import { useAgentChat } from "@cloudflare/ai-chat/react";
+import { useCallback, useMemo, useState } from "react";
+
+import type { Step } from "./address";
+import { Composer } from "./Composer";
+import { type AgentConnection, type ConnectionState, useTurn } from "./connection";
+import { EmptyState } from "./EmptyState";
+import { LiveStatus } from "./LiveStatus";
+import { Message } from "./Message";
+import { type RunEvents, unplacedRuns } from "./model";
+import { OtherRuns } from "./OtherRuns";
+import { Problem } from "./Problem";
+import { useSettled } from "./useSettled";
+import { useStickToEnd } from "./useStickToEnd";
+
+interface Props {
+  agent: AgentConnection;
+  connection: ConnectionState;
+  runs: RunEvents;
+  onOpenRun: (step: Step) => void;
+  placeholder: string;
+  /** The assistant itself, which can be cleared; a run that is opened as a chat cannot. */
+  root?: boolean;
+}
+
+export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = false }: Props) {
+  const chat = useAgentChat({ agent });
+  const turn = useTurn(agent);
+  const [clearError, setClearError] = useState<string | null>(null);
+  const { messages, status, sendMessage, stop } = chat;
+  const busy = status === "submitted" || chat.isStreaming || chat.isRecovering;
+  const scroll = useStickToEnd(messages, runs.runsById);
+
+  const send = useCallback(
+    (text: string) => {
+      setClearError(null);
+      scroll.toEnd();
+      void sendMessage({ text });
+    },
+    [sendMessage, scroll.toEnd],
+  );
+
+  const cancel = useCallback(() => {
+    if (turn.requestId !== null && status === "ready") {
+      const frame = { type: "cf_agent_chat_request_cancel", id: turn.requestId };
+      agent.send(JSON.stringify(frame));
+    }
+    void stop();
+  }, [agent, status, stop, turn.requestId]);
+
+  const clear = useCallback(async () => {
+    chat.clearHistory();
+    chat.clearError();
+    runs.resetLocalState();
+    try {
+      await agent.call("clearRuns", []);
+      setClearError(null);
+    } catch (error) {
+      setClearError(error instanceof Error ? error.message : String(error));
+    }
+    runs.resetLocalState();
+  }, [agent, chat, runs]);
+
+  const settled = useSettled(!busy && connection === "live");
+  const unplaced = useMemo(
+    () => unplacedRuns(runs, messages, settled),
+    [runs, messages, settled],
+  );
+
+  const empty = messages.length === 0 && unplaced.length === 0;
+  const error = connection === "live" ? (chat.error?.message ?? turn.error) : null;
+
+  return (
+    <div className="chat">
+      <div
+        className="scroll"
+        ref={scroll.ref}
+        onScroll={scroll.onScroll}
+        role="region"
+        aria-label="Transcript"
+        tabIndex={0}
+      >
+        {empty && root && <EmptyState onAsk={send} />}
+        {empty && !root && !busy && <p className="waiting">Nothing has been said here yet.</p>}
+        <div className="messages" role="log" aria-label="Messages" aria-busy={busy}>
+          {messages.map((message, index) => (
+            <Message
+              key={message.id}
+              message={message}
+              active={busy && index === messages.length - 1}
+              runs={runs}
+              onOpenRun={onOpenRun}
+            />
+          ))}
+          {busy && messages.at(-1)?.role !== "assistant" && <p className="thinking">Thinking</p>}
+        </div>
+        {unplaced.length > 0 && <OtherRuns runs={unplaced} onOpenRun={onOpenRun} />}
+        <Problem
+          error={error}
+          clearError={clearError}
+          connection={connection}
+          refusal={agent.connectionError?.reason ?? null}
+          onRetry={root && !busy && messages.length > 0 ? () => void chat.regenerate() : null}
+        />
+      </div>
+      {!scroll.atEnd && (
+        <button type="button" className="to-end" onClick={scroll.toEnd}>
+          Jump to the latest
+        </button>
+      )}
+      <Composer
+        busy={busy}
+        disabled={connection === "refused"}
+        placeholder={placeholder}
+        onSend={send}
+        onCancel={cancel}
+        onClear={root && !empty ? () => void clear() : null}
+      />
+      <LiveStatus busy={busy} recovering={chat.isRecovering} messages={messages} />
+    </div>
+  );
+}

@@ -1,0 +1,47 @@
+// What went wrong, as text, and what can be done about it.
+import type { ConnectionState } from "./connection";
+
+interface Props {
+  error: string | null;
+  clearError: string | null;
+  connection: ConnectionState;
+  refusal: string | null;
+  onRetry: (() => void) | null;
+}
+
+export function Problem({ error, clearError, connection, refusal, onRetry }: Props) {
+  if (connection === "refused") {
+    return (
+      <p className="problem" role="alert">
+        The server refused this connection{refusal ? `: ${refusal}` : ""}. There may be no such run
+        any more.
+      </p>
+    );
+  }
+  if (connection === "reconnecting") {
+    return (
+      <p className="problem soft" role="status">
+        The connection was lost. The agents go on; the page catches up when it is back.
+      </p>
+    );
+  }
+  return (
+    <>
+      {clearError !== null && (
+        <p className="problem" role="alert">
+          The runs could not be cleared: {clearError}
+        </p>
+      )}
+      {error !== null && (
+        <div className="problem" role="alert">
+          <p>The answer failed: {error}</p>
+          {onRetry && (
+            <button type="button" className="button quiet" onClick={onRetry}>
+              Try again
+            </button>
+          )}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+// A run of another agent, live: how far it is, what it says, and a way to open it as a chat.
+import type { Step } from "./address";
+import { preview, type Run, runTitle } from "./model";
+import { RunParts } from "./RunParts";
+import { RunProgress } from "./RunProgress";
+
+interface Props {
+  run: Run;
+  onOpen: (step: Step) => void;
+}
+
+const STATUS: Record<Run["status"], string> = {
+  running: "Working",
+  completed: "Done",
+  error: "Failed",
+  aborted: "Cancelled",
+  interrupted: "Interrupted",
+};
+
+export function RunPanel({ run, onOpen }: Props) {
+  const title = runTitle(run);
+  const input = preview(run.inputPreview);
+  return (
+    <section
+      className="run"
+      data-run={run.runId}
+      data-agent={run.agentType}
+      data-status={run.status}
+      aria-label={`${title}: ${STATUS[run.status]}`}
+    >
+      <header className="run-header">
+        <span className="run-icon" aria-hidden="true">
+          {run.display?.icon ?? "◆"}
+        </span>
+        <h3>{title}</h3>
+        <span className="badge" data-status={run.status}>
+          {STATUS[run.status]}
+        </span>
+        <button
+          type="button"
+          className="link-button"
+          aria-label={`Open as chat: ${title}, ${input}`}
+          onClick={() => onOpen(run.subAgent)}
+        >
+          Open as chat
+        </button>
+      </header>
+      {input !== "" && <p className="run-input">{input}</p>}
+      <RunProgress run={run} />
+      <RunParts parts={run.parts} running={run.status === "running"} label={`Work of ${title}`} />
+      <RunEnd run={run} />
+    </section>
+  );
+}
+
+function RunEnd({ run }: { run: Run }) {
+  const failed = run.status === "error" || run.status === "interrupted" || run.status === "aborted";
+  if (!failed) return null;
+  return (
+    <p className="run-error" role={run.status === "error" ? "alert" : undefined}>
+      {run.error ?? STATUS[run.status]}
+      {run.reason && <span className="run-reason"> ({run.reason})</span>}
+      {run.childStillRunning && <span> The agent is still working and may yet finish.</span>}
+    </p>
+  );
+}

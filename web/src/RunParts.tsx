@@ -1,0 +1,58 @@
+// What the other agent said and did, in its order: reasoning, its own tool calls, text.
+import { type DynamicToolUIPart, getToolName, isToolUIPart, type ToolUIPart } from "ai";
+
+import { Markdown } from "./Markdown";
+import { type Part, preview } from "./model";
+import { Reasoning } from "./Reasoning";
+import { ToolState } from "./ToolCall";
+import { ToolOutput } from "./ToolOutput";
+import { useStickToEnd } from "./useStickToEnd";
+
+interface Props {
+  parts: Part[];
+  running: boolean;
+  label: string;
+}
+
+export function RunParts({ parts, running, label }: Props) {
+  const scroll = useStickToEnd(parts);
+  if (parts.length === 0) return null;
+  return (
+    <div
+      className="run-parts"
+      ref={scroll.ref}
+      onScroll={scroll.onScroll}
+      role="region"
+      aria-label={label}
+      tabIndex={0}
+    >
+      {parts.map((part, index) => (
+        <RunPart
+          key={isToolUIPart(part) ? part.toolCallId : `${part.type}-${index}`}
+          part={part}
+          active={running && index === parts.length - 1}
+        />
+      ))}
+    </div>
+  );
+}
+
+function RunPart({ part, active }: { part: Part; active: boolean }) {
+  if (part.type === "text") return <Markdown text={part.text} active={active} />;
+  if (part.type === "reasoning") return <Reasoning text={part.text} active={active} />;
+  if (isToolUIPart(part)) return <ChildToolCall part={part} />;
+  return null;
+}
+
+function ChildToolCall({ part }: { part: ToolUIPart | DynamicToolUIPart }) {
+  return (
+    <div className="child-tool" data-tool={getToolName(part)}>
+      <p className="tool-header">
+        <ToolState state={part.state} />
+        <code className="tool-name">{getToolName(part)}</code>
+        <span className="tool-input">{preview(part.input)}</span>
+      </p>
+      <ToolOutput part={part} />
+    </div>
+  );
+}

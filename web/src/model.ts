@@ -1,0 +1,51 @@
+// The types that the components share, and small readings of them.
+import type { UIMessage } from "ai";
+import { useAgentToolEvents } from "agents/react";
+
+import type { AgentConnection } from "./connection";
+
+export type Part = UIMessage["parts"][number];
+export type RunEvents = ReturnType<typeof useAgentToolEvents<Part>>;
+export type Run = RunEvents["unboundRuns"][number];
+
+export function useRuns(agent: AgentConnection): RunEvents {
+  return useAgentToolEvents<Part>({ agent });
+}
+
+export function messageText(message: UIMessage): string {
+  return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/**
+ * The runs that have no tool call to stand under: those that never had one and, once the
+ * conversation is settled, those whose call is no longer in it.
+ */
+export function unplacedRuns(
+  runs: RunEvents,
+  messages: readonly UIMessage[],
+  settled: boolean,
+): Run[] {
+  if (!settled) return runs.unboundRuns;
+  const shown = new Set<string>();
+  for (const message of messages) {
+    for (const part of message.parts) if ("toolCallId" in part) shown.add(part.toolCallId);
+  }
+  return Object.values(runs.runsById).filter(
+    ({ parentToolCallId }) => parentToolCallId === undefined || !shown.has(parentToolCallId),
+  );
+}
+
+/** A value as a person would want it on one line: the text of a one-field object, else JSON. */
+export function preview(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "string") return value;
+  if (typeof value === "object" && !Array.isArray(value)) {
+    const values = Object.values(value);
+    if (values.length === 1 && typeof values[0] === "string") return values[0];
+  }
+  return JSON.stringify(value) ?? "";
+}
+
+export function runTitle(run: Run): string {
+  return run.display?.name ?? run.agentType;
+}
