@@ -1,0 +1,1 @@
+"""The wire as data: frames, chunks, message parts, run events and their reducer, without I/O."""
