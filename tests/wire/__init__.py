@@ -1,0 +1,1 @@
+"""The agents of the wire app, which real clients are run against."""

@@ -1,0 +1,104 @@
+"""`ChatAgent`: an `AIChatAgent` that streams its own chunks, by the last text of the user."""
+
+from collections.abc import AsyncIterator
+
+import ramet
+from ramet.core.json import JsonObject, JsonValue
+from tests.wire.comparison import compare, verdict
+from tests.wire.parts import called, closing, opening, returned, spoken
+from tests.wire.researchers import Researcher, ThinkResearcher
+from tests.wire.script import (
+    Asked,
+    Command,
+    ScriptedFailure,
+    Topic,
+    last_asked,
+    numbered,
+    once,
+    parse,
+)
+
+CHILDREN: dict[str, type[Researcher | ThinkResearcher]] = {
+    "research": Researcher,
+    "think-research": ThinkResearcher,
+}
+
+
+class ChatAgent(ramet.AIChatAgent):
+    """Answers by script."""
+
+    async def on_chat_message(self, turn: ramet.ChatTurn) -> AsyncIterator[JsonObject]:
+        asked = last_asked(turn.messages)
+        command = parse(asked.text)
+        for chunk in opening():
+            yield chunk
+        async for chunk in self._answer(command, asked, turn):
+            yield chunk
+        for chunk in closing():
+            yield chunk
+
+    def _answer(
+        self, command: Command, asked: Asked, turn: ramet.ChatTurn
+    ) -> AsyncIterator[JsonObject]:
+        match command.verb:
+            case "say":
+                words = numbered("w", command.number(0, 1), command.number(1, 0))
+                return spoken("text", "t1", words)
+            case "think":
+                return _thought(command.number(0, 1))
+            case "research" | "think-research":
+                return self._research(command, asked, turn)
+            case "compare":
+                return self._compare(command, asked)
+            case "fail":
+                return _failing()
+            case _:
+                return spoken("text", "t1", once(f"Unknown: {asked.text}"))
+
+    async def _research(
+        self, command: Command, asked: Asked, turn: ramet.ChatTurn
+    ) -> AsyncIterator[JsonObject]:
+        call_id, topic = f"call_{asked.id}", command.topic()
+        for chunk in called(call_id, command.verb, as_json(topic)):
+            yield chunk
+        result = await self.run_agent_tool(
+            CHILDREN[command.verb],
+            input=topic,
+            run_id=f"agent-tool:{call_id}",
+            parent_tool_call_id=call_id,
+            input_preview=topic,
+            signal=turn.signal,
+        )
+        for chunk in returned(call_id, result.summary):
+            yield chunk
+        async for chunk in spoken("text", "t1", once(f"Report: {result.summary}")):
+            yield chunk
+
+    async def _compare(self, command: Command, asked: Asked) -> AsyncIterator[JsonObject]:
+        call_id = f"call_{asked.id}"
+        sides: JsonObject = dict(zip(("a", "b"), command.args, strict=False))
+        for chunk in called(call_id, "compare", sides):
+            yield chunk
+        output = await compare(self, command, call_id)
+        for chunk in returned(call_id, output):
+            yield chunk
+        async for chunk in spoken("text", "t1", once(verdict(output))):
+            yield chunk
+
+
+async def _thought(words: int) -> AsyncIterator[JsonObject]:
+    async for chunk in spoken("reasoning", "r1", numbered("r", words)):
+        yield chunk
+    async for chunk in spoken("text", "t1", once("Thought")):
+        yield chunk
+
+
+async def _failing() -> AsyncIterator[JsonObject]:
+    async for chunk in spoken("text", "t1", once("partial")):
+        yield chunk
+    raise ScriptedFailure
+
+
+def as_json(topic: Topic) -> dict[str, JsonValue]:
+    """A researcher's input as the JSON object that it is."""
+    return dict(topic.items())  # type: ignore[arg-type] # a TypedDict's values are objects
