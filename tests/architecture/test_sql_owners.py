@@ -22,7 +22,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "chat/turn_store.py": frozenset({"turns"}),
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
     "think/step_store.py": frozenset({"steps"}),
-    "demo/corpus.py": frozenset({"topics"}),
+    "demo/corpus.py": frozenset({"passages"}),
 }
 
 # Storage makes its own table before any migration of a feature runs.
@@ -108,7 +108,7 @@ def test_a_table_has_one_owner() -> None:
         ("insert or ignore into runs(id) values (?)", {"runs"}),
         ("create table if not exists runs (id text)", {"runs"}),
         ("create index if not exists by_name on runs (name)", {"runs"}),
-        ("create virtual table topics using fts5(body)", {"topics"}),
+        ("create virtual table topics using fts5(body)", {"passages"}),
         ("with recent as (select id from runs) select * from recent", {"runs"}),
         ("update runs set status = ?", {"runs"}),
         ("select name from sqlite_master where type = 'table'", set[str]()),
