@@ -108,7 +108,7 @@ def test_a_table_has_one_owner() -> None:
         ("insert or ignore into runs(id) values (?)", {"runs"}),
         ("create table if not exists runs (id text)", {"runs"}),
         ("create index if not exists by_name on runs (name)", {"runs"}),
-        ("create virtual table topics using fts5(body)", {"passages"}),
+        ("create virtual table topics using fts5(body)", {"topics"}),
         ("with recent as (select id from runs) select * from recent", {"runs"}),
         ("update runs set status = ?", {"runs"}),
         ("select name from sqlite_master where type = 'table'", set[str]()),
