@@ -89,7 +89,7 @@ install_python() {
         return
     fi
     say "Installing the Python packages ($1)"
-    .venv/bin/python -m pip install --quiet --editable ".[$2]"
+    .venv/bin/python -m pip install -qq --editable ".[$2]"
     mark_done "python-$1" "$content"
 }
 
@@ -102,7 +102,7 @@ install_dev() { install_python dev dev; }
 check_node() {
     command -v node >/dev/null && command -v npm >/dev/null ||
         die "Node 20 or newer is needed, with npm (on Debian 13: apt-get install nodejs npm)."
-    node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' ||
+    node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' ||
         die "Node 20 or newer is needed; this is $(node --version)."
 }
 
