@@ -138,7 +138,7 @@ build_page() {
     fi
     install_npm web
     say "Building the page"
-    (cd web && npm run --silent build -- --logLevel warn)
+    (cd web && npm run --silent build -- --logLevel error)
     mark_done page "$content"
 }
 
