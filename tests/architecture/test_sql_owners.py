@@ -19,9 +19,9 @@ OWNERS: dict[str, frozenset[str]] = {
     "state/store.py": frozenset(),
     "chat/transcript.py": frozenset({"cf_ai_chat_agent_messages"}),
     "chat/stream_log.py": frozenset({"cf_ai_chat_stream_chunks", "cf_ai_chat_stream_metadata"}),
-    "chat/turn_store.py": frozenset({"turns"}),
+    "chat/turn_store.py": frozenset({"cf_chat_turns"}),
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
-    "think/step_store.py": frozenset({"steps"}),
+    "think/step_store.py": frozenset({"cf_think_steps"}),
     "demo/corpus.py": frozenset({"passages"}),
 }
 

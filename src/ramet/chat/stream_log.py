@@ -1,0 +1,223 @@
+"""The chunks of each answer on disk: one row and one commit a chunk, read back in pages (D1)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ramet.chat.turn import TurnOutcome
+from ramet.core.clock import Clock
+from ramet.core.failpoints import HELD_CHUNKS
+from ramet.storage import Database, Row
+
+StreamStatus: TypeAlias = Literal["streaming", "completed", "error"]
+
+PAGE_CHUNKS = 512
+PAGE_CHARACTERS = 64 * 1024
+KEPT_MS = 600_000
+"""How long the log of an ended turn is kept for clients that come back (RS-012)."""
+
+CREATE_METADATA = """
+CREATE TABLE IF NOT EXISTS cf_ai_chat_stream_metadata (
+    id TEXT PRIMARY KEY NOT NULL,
+    request_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    completed_at INTEGER,
+    message_id TEXT NOT NULL,
+    is_continuation INTEGER NOT NULL DEFAULT 0,
+    turn_id TEXT NOT NULL,
+    outcome TEXT
+)
+"""
+CREATE_REQUEST_INDEX = """
+CREATE INDEX IF NOT EXISTS cf_ai_chat_stream_metadata_request
+    ON cf_ai_chat_stream_metadata (request_id)
+"""
+CREATE_CHUNKS = """
+CREATE TABLE IF NOT EXISTS cf_ai_chat_stream_chunks (
+    id INTEGER PRIMARY KEY,
+    stream_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    chunk_index INTEGER NOT NULL,
+    created_at INTEGER NOT NULL
+)
+"""
+CREATE_CHUNK_INDEX = """
+CREATE UNIQUE INDEX IF NOT EXISTS cf_ai_chat_stream_chunks_stream
+    ON cf_ai_chat_stream_chunks (stream_id, chunk_index)
+"""
+OPEN = """
+INSERT INTO cf_ai_chat_stream_metadata (id, request_id, status, created_at, message_id,
+    is_continuation, turn_id)
+VALUES (?, ?, 'streaming', ?, ?, ?, ?)
+"""
+APPEND = """
+INSERT INTO cf_ai_chat_stream_chunks (stream_id, body, chunk_index, created_at)
+VALUES (?, ?, ?, ?)
+"""
+CLOSE = """
+UPDATE cf_ai_chat_stream_metadata SET status = ?, outcome = ?, completed_at = ? WHERE id = ?
+"""
+OF_TURN = """
+SELECT * FROM cf_ai_chat_stream_metadata WHERE turn_id = ? ORDER BY rowid DESC LIMIT 1
+"""
+OF_REQUEST = """
+SELECT * FROM cf_ai_chat_stream_metadata WHERE request_id = ? ORDER BY rowid DESC LIMIT 1
+"""
+SIZES = """
+SELECT chunk_index, length(body) AS size FROM cf_ai_chat_stream_chunks
+WHERE stream_id = ? AND chunk_index > ? ORDER BY chunk_index LIMIT ?
+"""
+CHUNKS = """
+SELECT chunk_index, body FROM cf_ai_chat_stream_chunks
+WHERE stream_id = ? AND chunk_index > ? AND chunk_index <= ? ORDER BY chunk_index
+"""
+ENDED = """
+SELECT * FROM cf_ai_chat_stream_metadata WHERE status != 'streaming' AND completed_at < ?
+"""
+ALL = "SELECT * FROM cf_ai_chat_stream_metadata"
+DELETE_CHUNKS = "DELETE FROM cf_ai_chat_stream_chunks WHERE stream_id = ?"
+DELETE_METADATA = "DELETE FROM cf_ai_chat_stream_metadata WHERE id = ?"
+
+
+def create_stream_tables(database: Database) -> None:
+    """Make the tables of streams and chunks."""
+    database.run(CREATE_METADATA)
+    database.run(CREATE_REQUEST_INDEX)
+    database.run(CREATE_CHUNKS)
+    database.run(CREATE_CHUNK_INDEX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredStream:
+    """One answer's log, without its chunks."""
+
+    stream_id: str
+    request_id: str
+    turn_id: str
+    message_id: str
+    status: StreamStatus = "streaming"
+    outcome: TurnOutcome | None = None
+    continuation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """One stored chunk."""
+
+    index: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPage:
+    """Some chunks of a stream, in order; `at_end` when nothing follows them so far."""
+
+    chunks: Sequence[ChunkRow]
+    at_end: bool
+
+
+class StreamLog:
+    """Writes and reads the chunks of answers."""
+
+    def __init__(self, database: Database, clock: Clock, *, held: int = HELD_CHUNKS) -> None:
+        self._database = database
+        self._clock = clock
+        self._held = held
+        self._holding: list[tuple[str, ChunkRow]] = []
+
+    def open(self, stream: StoredStream) -> None:
+        """Begin a log."""
+        self._database.run(
+            OPEN,
+            stream.stream_id,
+            stream.request_id,
+            self._clock.now_ms(),
+            stream.message_id,
+            int(stream.continuation),
+            stream.turn_id,
+        )
+
+    def append(self, stream_id: str, index: int, body: str) -> None:
+        """Commit one chunk; when this returns it outlives the process."""
+        if self._held:
+            self._hold(stream_id, ChunkRow(index, body))
+        else:
+            self._database.run(APPEND, stream_id, body, index, self._clock.now_ms())
+
+    def close(self, stream_id: str, outcome: TurnOutcome) -> None:
+        """Record that nothing more is written to a log."""
+        self._write_held()
+        status: StreamStatus = "error" if outcome == "error" else "completed"
+        self._database.run(CLOSE, status, outcome, self._clock.now_ms(), stream_id)
+
+    def of_turn(self, turn_id: str) -> StoredStream | None:
+        """The log of a turn; None when the turn has not begun."""
+        row = self._database.one(OF_TURN, turn_id)
+        return None if row is None else _stream(row)
+
+    def of_request(self, request_id: str) -> StoredStream | None:
+        """The newest log that was written for a request."""
+        row = self._database.one(OF_REQUEST, request_id)
+        return None if row is None else _stream(row)
+
+    def page(self, stream_id: str, *, after: int, limit: int = PAGE_CHUNKS) -> ChunkPage:
+        """Chunks with an index above `after`, about 64 KiB and `limit` of them at most."""
+        sizes = self._database.query(SIZES, stream_id, after, limit)
+        last, characters, taken = after, 0, 0
+        for row in sizes:
+            if taken and characters + row["size"] > PAGE_CHARACTERS:
+                break
+            last, characters, taken = row["chunk_index"], characters + row["size"], taken + 1
+        rows = self._database.query(CHUNKS, stream_id, after, last) if taken else []
+        chunks = [ChunkRow(row["chunk_index"], row["body"]) for row in rows]
+        at_end = taken == len(sizes) and taken < limit
+        if at_end and self._holding:
+            chunks += [
+                row for held, row in self._holding if held == stream_id and row.index > after
+            ]
+        return ChunkPage(chunks, at_end)
+
+    def clear(self, *, keep: Iterable[str]) -> None:
+        """Forget every log but those of the requests to keep."""
+        kept = set(keep)
+        self._forget(row for row in self._database.query(ALL) if row["request_id"] not in kept)
+
+    def sweep(self, *, keep: Iterable[str]) -> None:
+        """Forget logs that ended long ago, but those of the requests to keep (RS-012, D3)."""
+        ended = self._database.query(ENDED, self._clock.now_ms() - KEPT_MS)
+        if ended:
+            kept = set(keep)
+            self._forget(row for row in ended if row["request_id"] not in kept)
+
+    def _forget(self, rows: Iterable[Row]) -> None:
+        with self._database.transaction():
+            for row in rows:
+                self._holding = [held for held in self._holding if held[0] != row["id"]]
+                self._database.run(DELETE_CHUNKS, row["id"])
+                self._database.run(DELETE_METADATA, row["id"])
+
+    def _hold(self, stream_id: str, chunk: ChunkRow) -> None:
+        """Break durability on purpose, so that a kill test can show that it would notice."""
+        self._holding.append((stream_id, chunk))
+        if len(self._holding) >= self._held:
+            self._write_held()
+
+    def _write_held(self) -> None:
+        held, self._holding = self._holding, []
+        now = self._clock.now_ms()
+        with self._database.transaction():
+            for stream_id, chunk in held:
+                self._database.run(APPEND, stream_id, chunk.body, chunk.index, now)
+
+
+def _stream(row: Row) -> StoredStream:
+    return StoredStream(
+        stream_id=row["id"],
+        request_id=row["request_id"],
+        turn_id=row["turn_id"],
+        message_id=row["message_id"],
+        status=row["status"],
+        outcome=row["outcome"],
+        continuation=bool(row["is_continuation"]),
+    )

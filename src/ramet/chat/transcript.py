@@ -1,0 +1,162 @@
+"""The messages of one chat, in order, as text in memory and as rows on disk."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ramet.chat.turn import Message
+from ramet.core.clock import Clock
+from ramet.core.json import dumps, loads
+from ramet.protocol.compaction import compact_message
+from ramet.storage import Database
+
+CREATE = """
+CREATE TABLE IF NOT EXISTS cf_ai_chat_agent_messages (
+    id TEXT PRIMARY KEY NOT NULL,
+    position INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    message TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+)
+"""
+CREATE_ORDER = """
+CREATE INDEX IF NOT EXISTS cf_ai_chat_agent_messages_position
+    ON cf_ai_chat_agent_messages (position)
+"""
+SELECT_ALL = "SELECT id, message FROM cf_ai_chat_agent_messages ORDER BY position"
+INSERT = """
+INSERT INTO cf_ai_chat_agent_messages (id, position, role, message, created_at)
+VALUES (?, ?, ?, ?, ?)
+"""
+UPDATE = "UPDATE cf_ai_chat_agent_messages SET role = ?, message = ? WHERE id = ?"
+MAKE_ROOM = "UPDATE cf_ai_chat_agent_messages SET position = position + 1 WHERE position >= ?"
+POSITION_OF = "SELECT position FROM cf_ai_chat_agent_messages WHERE id = ?"
+LAST_POSITION = "SELECT max(position) AS last FROM cf_ai_chat_agent_messages"
+DELETE = "DELETE FROM cf_ai_chat_agent_messages WHERE id = ?"
+CLEAR = "DELETE FROM cf_ai_chat_agent_messages"
+
+
+def create_message_table(database: Database) -> None:
+    """Make the table of messages."""
+    database.run(CREATE)
+    database.run(CREATE_ORDER)
+
+
+class Transcript:
+    """The messages that are stored; what it gives out may be changed freely by whoever gets it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._texts: dict[str, str] = {}
+        self.load()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._texts
+
+    def load(self) -> None:
+        """Read what is on disk."""
+        rows = self._database.query(SELECT_ALL)
+        self._texts = {str(row["id"]): str(row["message"]) for row in rows}
+
+    def all(self) -> list[Message]:
+        """Every message, in order."""
+        return _decoded(self._texts.values())
+
+    def until(self, last_id: str | None) -> list[Message]:
+        """The messages up to the one with that id; all of them when it is not there."""
+        if last_id is None or last_id not in self._texts:
+            return self.all()
+        texts: list[str] = []
+        for message_id, text in self._texts.items():
+            texts.append(text)
+            if message_id == last_id:
+                break
+        return _decoded(texts)
+
+    def some(self, ids: Iterable[str]) -> list[Message]:
+        """The messages with these ids that are there, in the order of the ids."""
+        return _decoded(self._texts[each] for each in ids if each in self._texts)
+
+    def json(self) -> str:
+        """The whole transcript as the JSON text of an array."""
+        return "[" + ",".join(self._texts.values()) + "]"
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Commit the changes of the block together, or none of them when it raises."""
+        before = dict(self._texts)
+        try:
+            with self._database.transaction():
+                yield
+        except BaseException:
+            self._texts = before
+            raise
+
+    def put(self, message: Message, *, after: str | None = None) -> None:
+        """Store a message: in its place when its id is known, else behind `after`, else at the end."""
+        message_id, text = str(message["id"]), dumps(compact_message(message))
+        if message_id in self._texts:
+            if self._texts[message_id] != text:
+                self._database.run(UPDATE, str(message["role"]), text, message_id)
+                self._texts[message_id] = text
+            return
+        position = self._place_behind(after)
+        now = self._clock.now_ms()
+        self._database.run(INSERT, message_id, position, str(message["role"]), text, now)
+        self._remember(message_id, text, after)
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Make these the transcript: what is not among them is deleted, their order is kept."""
+        wanted = [str(message["id"]) for message in messages]
+        self.delete([each for each in self._texts if each not in set(wanted)])
+        if list(self._texts) != wanted[: len(self._texts)]:
+            self.clear()
+        for message in messages:
+            self.put(message)
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Forget the messages with these ids."""
+        for message_id in ids:
+            self._database.run(DELETE, message_id)
+            self._texts.pop(message_id, None)
+
+    def cut_after(self, last_id: str) -> None:
+        """Forget what follows the message with that id; nothing when it is not there."""
+        ids = list(self._texts)
+        if last_id in self._texts:
+            self.delete(ids[ids.index(last_id) + 1 :])
+
+    def clear(self) -> None:
+        """Forget every message."""
+        self._database.run(CLEAR)
+        self._texts.clear()
+
+    def _place_behind(self, after: str | None) -> int:
+        if after is not None and after in self._texts and after != next(reversed(self._texts)):
+            row = self._database.one(POSITION_OF, after)
+            place = int(row["position"]) + 1 if row is not None else 0
+            self._database.run(MAKE_ROOM, place)
+            return place
+        row = self._database.one(LAST_POSITION)
+        last = row["last"] if row is not None else None
+        return 0 if last is None else int(last) + 1
+
+    def _remember(self, message_id: str, text: str, after: str | None) -> None:
+        if after is None or after not in self._texts:
+            self._texts[message_id] = text
+            return
+        texts: dict[str, str] = {}
+        for known_id, known in self._texts.items():
+            texts[known_id] = known
+            if known_id == after:
+                texts[message_id] = text
+        self._texts = texts
+
+
+def _decoded(texts: Iterable[str]) -> list[Message]:
+    decoded = loads("[" + ",".join(texts) + "]")
+    assert isinstance(decoded, list)
+    return [message for message in decoded if isinstance(message, dict)]

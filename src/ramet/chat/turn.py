@@ -1,0 +1,105 @@
+"""One question and its answer: what a turn's producer is given, and how a turn ends."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from ramet.core.json import JsonObject, JsonValue
+from ramet.core.signals import AbortSignal
+
+TurnTrigger: TypeAlias = Literal[
+    "ws-chat",
+    "rpc",
+    "programmatic",
+    "submission",
+    "scheduled",
+    "agent-tool",
+    "auto-continuation",
+    "recovery-continue",
+    "recovery-retry",
+]
+TurnOutcome: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
+
+Message: TypeAlias = JsonObject
+"""A UI message: `{"id", "role", "parts": […], "metadata"?}`."""
+
+Chunk: TypeAlias = Mapping[str, object] | str
+"""What a producer gives: a UI message chunk, or a piece of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn as its producer sees it."""
+
+    request_id: str
+    """Names the request on the wire; each frame of the answer carries it."""
+    turn_id: str
+    """Names the turn on disk."""
+    recovery_root: str
+    """The turn that this one is a recovery or continuation of; itself otherwise (D5)."""
+    stream_id: str
+    """The chunk log that the answer is written to."""
+    assistant_message_id: str
+    """The id that the answer is stored under."""
+    trigger: TurnTrigger
+    messages: Sequence[Message]
+    """The transcript up to the last message that this turn answers."""
+    message_ids: Sequence[str] = ()
+    """The user messages that the turn answers."""
+    signal: AbortSignal
+    """Aborted when the turn is cancelled; the producer is cancelled too."""
+    body: Mapping[str, JsonValue] = field(default_factory=dict)
+    """What the application sent beside the messages."""
+    client_tools: Sequence[JsonObject] = ()
+    """Tools that the browser executes: `{"name", "description"?, "parameters"?}`."""
+    continuation: bool = False
+    """Whether the answer extends the last assistant message."""
+
+
+class TurnProducer(Protocol):
+    """Answers turns: the one thing in which the kinds of chat agents differ."""
+
+    def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
+        """Give the chunks of the answer in order; each is stored before the next is asked for.
+
+        Cancelled when the turn is. What it raises ends the turn with an error, and so does an `error`
+        chunk. A plain text becomes a text part; a part nobody opened is opened.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """How a turn ended."""
+
+    request_id: str
+    """Empty when no turn was run."""
+    status: TurnOutcome
+    error: str | None = None
+    """The text that clients were shown, for `error`."""
+    message: Message | None = None
+    """The answer as stored; None when there was nothing to store."""
+    continuation: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatResult:
+    """A turn that has produced a message, as `on_chat_response` is told of it."""
+
+    request_id: str
+    message: Message
+    status: TurnOutcome
+    error: str | None = None
+    continuation: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatErrorContext:
+    """Where a turn failed, as `on_chat_error` is told of it."""
+
+    request_id: str
+    trigger: TurnTrigger
+    text: str
+    """What clients will be shown."""
+    message: Message | None = None
+    """The partial answer, if there is any."""
