@@ -1,0 +1,1 @@
+"""Real npm clients against a real server."""

@@ -1,0 +1,82 @@
+// What a browser check works with: a front of its own, and tabs of one browser profile.
+import { Front } from "./front.mjs";
+import { Tab } from "./tab.mjs";
+
+let serial = 0;
+
+export class Bench {
+  /**
+   * @param {import("playwright-core").Browser} browser
+   * @param {{host: string, port: number}} server
+   * @param {{agent: string, pages: string | null}} options
+   */
+  constructor(browser, server, { agent, pages }) {
+    this.browser = browser;
+    this.server = server;
+    this.agent = agent;
+    this.front = new Front(server, pages);
+    this.name = `check ${process.pid} ${(serial += 1)}`;
+    /** @type {Tab[]} */
+    this.tabs = [];
+    /** @type {import("playwright-core").BrowserContext | null} */
+    this.context = null;
+  }
+
+  async start() {
+    await this.front.listen();
+    this.context = await this.browser.newContext();
+  }
+
+  async close() {
+    await this.context?.close();
+    await this.front.close();
+  }
+
+  /**
+   * Opens a tab on this check's own agent.
+   *
+   * @param {{agent?: string, sub?: {agent: string, name: string}[], host?: string, chat?: string,
+   *   query?: Record<string, string>}} [options]
+   */
+  async tab(options = {}) {
+    const tab = await this.newTab(this.url(options));
+    await tab.open();
+    return tab;
+  }
+
+  /** @param {string} url */
+  async newTab(url) {
+    if (this.context === null) throw new Error("The bench was not started");
+    const tab = new Tab(await this.context.newPage(), url);
+    this.tabs.push(tab);
+    return tab;
+  }
+
+  /** @param {Parameters<Bench["tab"]>[0]} options */
+  url({ agent = this.agent, sub = [], query = {}, host, chat } = {}) {
+    const params = new URLSearchParams({
+      agent,
+      name: this.name,
+      sub: JSON.stringify(sub),
+      query: JSON.stringify(query),
+    });
+    if (host) params.set("host", host);
+    if (chat) params.set("chat", chat);
+    return `http://${this.front.host}/?${params}`;
+  }
+
+  /** What the tabs showed, for the report of a failed check. */
+  async story() {
+    const lines = [];
+    for (const [index, tab] of this.tabs.entries()) {
+      const state = await tab.state().catch(() => null);
+      const { chat = null, runs = {}, closes = [], crash = null } = state ?? {};
+      lines.push(
+        `tab ${index}: ${JSON.stringify({ chat, runs, closes, crash, complaints: tab.complaints })}`,
+      );
+      const frames = state?.frames ?? [];
+      lines.push(`  frames: ${frames.slice(-30).map((f) => JSON.stringify(f).slice(0, 300)).join("\n    ")}`);
+    }
+    return lines.join("\n").slice(0, 12_000);
+  }
+}

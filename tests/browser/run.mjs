@@ -1,0 +1,44 @@
+// Runs one group of checks against a running server:
+//
+//   node run.mjs GROUP --server HOST:PORT [--agent ChatAgent] [--only PART-OF-A-NAME]
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { Bench } from "./rig/bench.mjs";
+import { startChromium } from "./rig/chromium.mjs";
+import { runChecks } from "./rig/report.mjs";
+
+const HERE = path.dirname(fileURLToPath(import.meta.url));
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    server: { type: "string" },
+    agent: { type: "string", default: "ChatAgent" },
+    only: { type: "string" },
+  },
+});
+const [group] = positionals;
+if (!group || !values.server) throw new Error("usage: node run.mjs GROUP --server HOST:PORT");
+
+const [host, port] = values.server.split(":");
+const server = { host, port: Number(port) };
+const { checks, kind } = await import(`./checks/${group}.mjs`);
+const { agent, only } = values;
+
+if (kind === "node") {
+  const bench = { server: values.server, agent };
+  await runChecks(checks, async () => ({ bench, close: async () => {} }), only);
+} else {
+  const browser = await startChromium();
+  const pages = kind === "demo" ? null : path.join(HERE, "dist");
+  const prepare = async () => {
+    const bench = new Bench(browser, server, { agent, pages });
+    await bench.start();
+    return { bench, close: () => bench.close() };
+  };
+  await runChecks(checks, prepare, only);
+  await browser.close();
+}
+process.exit(0);
