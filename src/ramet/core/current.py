@@ -47,6 +47,11 @@ def current_agent() -> object | None:
     return found.agent if found else None
 
 
+def set_base(base: Current) -> None:
+    """Say what a context works for from its beginning on."""
+    _current.set(base)
+
+
 @contextmanager
 def working_for(agent: object, connection: CurrentConnection | None = None) -> Iterator[None]:
     """Run the block as code of `agent`, started by `connection` if one did."""

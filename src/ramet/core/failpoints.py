@@ -1,8 +1,8 @@
-"""Named places where a test may kill the process, and the switches that break durability on purpose.
+"""Named places where a test may kill the process, and a switch that breaks durability.
 
-`RAMET_FAILPOINT=name` kills the process with SIGKILL when the place is passed; `name:3` on the third
-pass. `RAMET_FAULT_HOLD_CHUNKS=10` makes the stream log keep chunks back from the disk, so that the
-project's own kill tests can show that they would notice.
+`RAMET_FAILPOINT=name` kills the process with SIGKILL when the place is passed; `name:3` on the
+third pass. `RAMET_FAULT_HOLD_CHUNKS=10` makes the stream log keep chunks back from the disk, so
+that the project's own kill tests can show that they would notice.
 """
 
 import os
@@ -21,7 +21,7 @@ def failpoint(name: str) -> None:
 
 
 def _pass_armed() -> None:
-    global _passes_left  # noqa: PLW0603 - one process, one armed place
+    global _passes_left
     _passes_left -= 1
     if _passes_left == 0:
         os.kill(os.getpid(), signal.SIGKILL)

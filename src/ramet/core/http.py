@@ -11,16 +11,16 @@ Body: TypeAlias = Callable[[], AsyncIterator[bytes]]
 
 
 async def _no_body() -> AsyncIterator[bytes]:
-    return
-    yield b""
+    for piece in ():
+        yield piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """An HTTP request, or the one that opened a WebSocket.
 
-    Header names are lower case. `path` is the decoded part that the addressed agent was not found by
-    ("/get-messages"); `query` holds the last value of each parameter.
+    Header names are lower case. `path` is the decoded part that the addressed agent was not found
+    by ("/get-messages"); `query` holds the last value of each parameter.
     """
 
     method: str = "GET"
@@ -76,7 +76,7 @@ class Target:
         return self.path.leaf.class_name
 
 
-Verdict: TypeAlias = None | Request | Response
+Verdict: TypeAlias = Request | Response | None
 """What an access hook says: None goes on, a Request goes on changed, a Response refuses."""
 
 BeforeHook: TypeAlias = Callable[[Request, Target], Verdict | Awaitable[Verdict]]

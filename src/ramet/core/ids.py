@@ -2,6 +2,7 @@
 
 import random
 import string
+from typing import Self
 
 _URL_SAFE = string.ascii_letters + string.digits + "-_"
 _ALPHANUMERIC = string.ascii_letters + string.digits
@@ -12,6 +13,11 @@ class Ids:
 
     def __init__(self, source: random.Random | None = None) -> None:
         self._random = source or random.SystemRandom()
+
+    @classmethod
+    def seeded(cls, seed: int) -> Self:
+        """Ids that come out the same for the same seed, for tests."""
+        return cls(random.Random(seed))
 
     def url_safe(self, length: int) -> str:
         """A random id of URL-safe characters."""

@@ -8,13 +8,11 @@ from typing import TypeAlias
 import orjson
 from pydantic import BaseModel
 
-JsonValue: TypeAlias = (
-    "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
-)
+JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 
-class NotJson(ValueError):  # noqa: N818 - a value is what it is, the raiser makes it an error
+class NotJson(ValueError):
     """A value that JSON cannot carry, or a text that is not JSON."""
 
 

@@ -26,12 +26,12 @@ class Background(Protocol):
 class Exit(Protocol):
     """The one way out for everything that leaves an agent: frames, replies, HTTP bodies.
 
-    Embedded, it delivers at once. An engine holds an output here until the commits that it depends on
-    (those of the root with its sub-agents so far) are safe elsewhere.
+    Embedded, it delivers at once. An engine holds an output here until the commits that it depends
+    on (those of the root with its sub-agents so far) are safe elsewhere.
     """
 
     def release(self, deliver: Callable[[], object]) -> None:
-        """Call `deliver` when what was committed so far may be seen; never after the fence is down."""
+        """Call `deliver` once what was committed may be seen; never after the fence fell."""
         ...
 
 
@@ -50,8 +50,8 @@ class Caller(Protocol):
     async def call(self, target: AgentPath, call: Call) -> object:
         """Run a method of the agent at `target` and return what it returns.
 
-        Cancelling the caller cancels the method, except when the caller's instance is dying. When the
-        target dies meanwhile the call raises `InstanceGone` with the reason.
+        Cancelling the caller cancels the method, except when the caller's instance is dying. When
+        the target dies meanwhile the call raises `InstanceGone` with the reason.
         """
         ...
 
@@ -107,7 +107,7 @@ class Events(Protocol):
 class ErrorHook(Protocol):
     """Tells the agent's own `on_error` of an error that has no caller to go to."""
 
-    def report(self, error: BaseException, connection_id: str | None = None) -> None:
+    def report(self, error: BaseException) -> None:
         """Hand the error over; never raises."""
         ...
 

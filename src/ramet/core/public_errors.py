@@ -35,8 +35,8 @@ _INSIDES = frozenset(
 def public_text(error: BaseException, ids: Ids) -> str:
     """The one sentence a client or a model may see.
 
-    An exception of the user's own code (and of Python) speaks for itself. One from a library or from
-    ramet's insides becomes a fixed sentence with an id; the log has the whole under that id.
+    An exception of the user's own code (and of Python) speaks for itself. One from a library or
+    from ramet's insides becomes a fixed sentence with an id; the log has the whole under that id.
     """
     if isinstance(error, RametError) and error.public:
         return str(error)

@@ -39,7 +39,7 @@ def _locking(connection: sqlite3.Connection, locking: Literal["normal", "exclusi
 
 
 def _synchronous(connection: sqlite3.Connection, durability: Literal["process", "power"]) -> None:
-    """NORMAL hands each commit to the system, which outlives the process; FULL waits for the disk."""
+    """NORMAL hands each commit to the system, which outlives us; FULL waits for the disk."""
     if durability == "power":
         connection.execute("PRAGMA synchronous = FULL")
     else:

@@ -1,10 +1,10 @@
 """Where agents lie on disk: names that cannot escape the data directory or collide, and its lock.
 
-    data/
-      ramet.lock                       held by the one process that serves the directory
-      agents/3f/chat-agent-3f9c…/      one root agent with all below it
-        agent.db                       the root's database
-        sub/8a1b….db                   a sub-agent's, named by a digest of its whole path
+data/
+ramet.lock                       held by the one process that serves the directory
+agents/3f/chat-agent-3f9c…/      one root agent with all below it
+agent.db                       the root's database
+sub/8a1b….db                   a sub-agent's, named by a digest of its whole path
 """
 
 import errno

@@ -1,7 +1,8 @@
 """Numbered schema changes, kept per component, run when an older database is opened.
 
-The agent's own version stands under `cf_schema_version`; a component such as "chat" has its own row, so
-that a class that becomes a chat agent later gains those tables. A current database runs no DDL (AT-032).
+The agent's own version stands under `cf_schema_version`; a component such as "chat" has its own
+row, so that a class that becomes a chat agent later gains those tables. A current database runs no
+DDL (AT-032).
 """
 
 from collections.abc import Callable, Sequence

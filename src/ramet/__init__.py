@@ -1,0 +1,68 @@
+"""Durable agents that use other agents as tools."""
+
+from importlib import import_module
+
+_HOMES = {
+    "ramet.agent.agent": ("Agent",),
+    "ramet.agent_tools.records": (
+        "ChildRun",
+        "Inspection",
+        "Milestone",
+        "Progress",
+        "RunInfo",
+        "RunResult",
+        "StoredChunk",
+    ),
+    "ramet.app.app": ("App",),
+    "ramet.chat.chat_agent": ("AIChatAgent",),
+    "ramet.connections.connection": ("Connection",),
+    "ramet.connections.rpc": ("RpcStream", "rpc"),
+    "ramet.core.http": ("Request", "Response", "Target"),
+    "ramet.core.options": ("AgentOptions", "HostOptions", "RetryOptions"),
+    "ramet.core.paths": ("AgentPath",),
+    "ramet.core.signals": ("AbortController", "AbortSignal"),
+    "ramet.errors": ("RametError",),
+    "ramet.think.agent_tool": ("agent_tool",),
+    "ramet.think.think": ("Think",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AIChatAgent",
+    "AbortController",
+    "AbortSignal",
+    "Agent",
+    "AgentOptions",
+    "AgentPath",
+    "App",
+    "ChildRun",
+    "Connection",
+    "HostOptions",
+    "Inspection",
+    "Milestone",
+    "Progress",
+    "RametError",
+    "Request",
+    "Response",
+    "RetryOptions",
+    "RpcStream",
+    "RunInfo",
+    "RunResult",
+    "StoredChunk",
+    "Target",
+    "Think",
+    "agent_tool",
+    "rpc",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used, so that `import ramet` stays light."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ramet' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""`Agent`, the façade that users subclass, and what composes its features."""

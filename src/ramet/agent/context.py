@@ -1,0 +1,35 @@
+"""What an instance is given by whoever hosts it: one record of narrow ports."""
+
+from dataclasses import dataclass
+
+from ramet.core.clock import Clock
+from ramet.core.fence import Fence
+from ramet.core.ids import Ids
+from ramet.core.options import AgentOptions, HostOptions
+from ramet.core.paths import AgentPath
+from ramet.core.ports import Background, Caller, ClassNames, Exit, Lifecycles
+from ramet.observability.channels import AgentEvents
+from ramet.storage import Database, DataDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentContext:
+    """The surroundings of one instance."""
+
+    path: AgentPath
+    cls: type
+    """The user's class."""
+    options: AgentOptions
+    host_options: HostOptions
+    database: Database
+    files: DataDirectory
+    clock: Clock
+    ids: Ids
+    fence: Fence
+    """Down once the instance is gone; the database, the exit and outgoing calls check it."""
+    background: Background
+    exit: Exit
+    caller: Caller
+    lifecycles: Lifecycles
+    classes: ClassNames
+    events: AgentEvents

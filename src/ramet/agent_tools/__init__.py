@@ -1,0 +1,1 @@
+"""Runs of other agents as tools: registry, dispatch, observation, progress, replay, retention."""

@@ -1,0 +1,106 @@
+"""Puts one instance together: database, fence, tasks, exit, ports and the user's object."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from ramet.agent.build import build_agent, check_agent_class
+from ramet.agent.context import AgentContext
+from ramet.core.clock import Clock
+from ramet.core.fence import Fence
+from ramet.core.ids import Ids
+from ramet.core.options import HostOptions
+from ramet.core.paths import AgentPath
+from ramet.core.ports import Caller, Lifecycles
+from ramet.host.classes import ClassTable
+from ramet.host.instance import DirectExit, Instance
+from ramet.host.tasks import InstanceTasks
+from ramet.observability.channels import AgentEvents
+from ramet.storage import Database, DataDirectory, Schema
+
+
+class Neighbours(Protocol):
+    """Makes the ports through which an instance reaches others."""
+
+    def caller_for(self, path: AgentPath, fence: Fence) -> Caller:
+        """Calls in the name of the instance at `path`."""
+        ...
+
+    def lifecycles_for(self, path: AgentPath, fence: Fence) -> Lifecycles:
+        """Opens and stops others in the name of the instance at `path`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceBuilder:
+    """What all instances of one host share."""
+
+    classes: ClassTable
+    files: DataDirectory
+    clock: Clock
+    ids: Ids
+    options: HostOptions
+
+    def build(self, path: AgentPath, neighbours: Neighbours) -> Instance:
+        """Build an instance; it is not started.
+
+        Raises:
+            DatabaseUnusable: Its file cannot be used.
+            Exception: Whatever the class's `__init__` raised.
+        """
+        cls = self.classes.class_of(path.leaf.class_name)
+        fence = Fence(str(path))
+        tasks = InstanceTasks(path, fence)
+        leave = DirectExit(fence)
+        database = self._open_database(path, check_agent_class(cls).ramet_schema(), fence)
+        context = AgentContext(
+            path=path,
+            cls=cls,
+            options=self.classes.options_of(cls),
+            host_options=self.options,
+            database=database,
+            files=self.files,
+            clock=self.clock,
+            ids=self.ids,
+            fence=fence,
+            background=tasks,
+            exit=leave,
+            caller=neighbours.caller_for(path, fence),
+            lifecycles=neighbours.lifecycles_for(path, fence),
+            classes=self.classes,
+            events=AgentEvents(agent=path.leaf.class_name, name=path.leaf.name, clock=self.clock),
+        )
+        try:
+            built = build_agent(context, before_init=tasks.serve)
+        except BaseException:
+            fence.drop("it could not be built")
+            database.close()
+            raise
+        return Instance(
+            path=path,
+            fence=fence,
+            database=database,
+            tasks=tasks,
+            exit=leave,
+            built=built,
+            started=asyncio.get_running_loop().create_future(),
+        )
+
+    def _open_database(self, path: AgentPath, schema: Schema, fence: Fence) -> Database:
+        for known_as in self._known_as(path):
+            if self.files.exists(known_as):
+                return self.files.open(known_as, schema, fence=fence)
+        return self.files.open(path, schema, fence=fence)
+
+    def _known_as(self, path: AgentPath) -> Iterator[AgentPath]:
+        """The path under today's class names, then under every mix with the former ones (D16)."""
+        choices = [
+            [
+                (name, step.name)
+                for name in (step.class_name, *self.classes.former_names(step.class_name))
+            ]
+            for step in path.steps
+        ]
+        return (AgentPath.of(*steps) for steps in itertools.product(*choices))

@@ -1,0 +1,96 @@
+"""How agents reach each other inside one process: the ports that an instance is given."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from ramet.core.fence import Fence
+from ramet.core.paths import AgentPath
+from ramet.core.ports import Call
+from ramet.core.tail import Tail
+from ramet.host.deletion import Deletion
+from ramet.host.instance import Instance
+from ramet.host.instances import Instances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceCaller:
+    """Calls other agents in the name of one instance, or of code outside any (`path` None)."""
+
+    instances: Instances
+    path: AgentPath | None
+    fence: Fence
+
+    async def call(self, target: AgentPath, call: Call) -> object:
+        """Run a method of the agent at `target`; see `core.ports.Caller`."""
+        self.fence.check()
+        by_value = self.path is None or target.root != self.path.root
+        instance = await self.instances.opened(target, asker=self.path)
+        self.fence.check()
+        work = instance.runtime.calls.invoke(call, by_value=by_value)
+        result = await self.instances.run(instance, work, name=call.method, fence=self.fence)
+        if by_value:
+            await released(instance)
+        return result
+
+    async def stream(self, target: AgentPath, call: Call) -> AsyncIterator[object]:
+        """Iterate over what a method of the agent at `target` gives; see `core.ports.Caller`."""
+        self.fence.check()
+        instance = await self.instances.opened(target, asker=self.path)
+        self.fence.check()
+        opening = instance.runtime.calls.open_stream(call)
+        items = await self.instances.run(instance, opening, name=call.method, fence=self.fence)
+        tail = items if isinstance(items, Tail) else _pumped(instance, items, call.method)
+        forget = instance.fence.on_down(lambda: tail.end(instance.fence.error()))
+        try:
+            async for item in tail:
+                yield item
+        finally:
+            forget()
+            await tail.aclose()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceLifecycles:
+    """Opens, stops and removes agents in the name of one instance."""
+
+    instances: Instances
+    deletion: Deletion
+    path: AgentPath
+    fence: Fence
+
+    async def open(self, target: AgentPath) -> None:
+        """Open the agent at `target` with everything above it."""
+        self.fence.check()
+        await self.instances.opened(target, asker=self.path)
+        self.fence.check()
+
+    def abort(self, target: AgentPath, reason: str) -> None:
+        """Stop the instances at and below `target`; what they stored stays."""
+        self.fence.check()
+        self.instances.end(target, reason, close_sockets=f"Aborted: {reason}")
+
+    async def delete(self, target: AgentPath) -> None:
+        """Stop the agents at and below `target` and remove what they stored."""
+        self.fence.check()
+        self.deletion.delete(target)
+
+
+async def released(instance: Instance) -> None:
+    """Wait until what the instance has committed so far may be seen outside."""
+    gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    forget = instance.fence.on_down(
+        lambda: gate.done() or gate.set_exception(instance.fence.error())
+    )
+    instance.exit.release(lambda: gate.done() or gate.set_result(None))
+    try:
+        await gate
+    finally:
+        forget()
+
+
+def _pumped(instance: Instance, items: AsyncIterator[object], name: str) -> Tail[object]:
+    """Iterate over a user's own iterator as a task of its agent."""
+    tail: Tail[object] = Tail(on_detach=lambda: task.cancel())
+    task = instance.tasks.run(instance.runtime.calls.pump(items, tail), name=name)
+    return tail

@@ -1,0 +1,170 @@
+"""The host: agents of many addresses in one process, for a web edge, a test or a program."""
+
+import resource
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from ramet.agent.stubs import Stub, as_instance
+from ramet.connections.link import ClientLink
+from ramet.core.clock import Clock
+from ramet.core.fence import Fence
+from ramet.core.http import Request, Response
+from ramet.core.ids import Ids
+from ramet.core.options import HostOptions
+from ramet.core.paths import AgentPath
+from ramet.core.ports import Caller, Lifecycles
+from ramet.errors import RametError
+from ramet.host.builder import InstanceBuilder
+from ramet.host.callers import InstanceCaller, InstanceLifecycles, released
+from ramet.host.classes import ClassTable
+from ramet.host.deletion import Deletion
+from ramet.host.gate import Gate
+from ramet.host.instances import Instances, check_path
+from ramet.host.sockets import Message, Sockets
+from ramet.storage import DataDirectory
+
+A = TypeVar("A")
+
+GRACE_STEP = 0.05
+"""Seconds between two looks at whether the running turns are done."""
+
+
+class Host:
+    """Serves the agents of one data directory.
+
+    Every address has at most one live instance. Between `start` and `stop` the data directory is
+    locked for this process.
+    """
+
+    def __init__(
+        self,
+        classes: ClassTable,
+        data_dir: Path,
+        *,
+        options: HostOptions,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self.classes = classes
+        self.options = options
+        self.clock = clock
+        self.ids = ids
+        self.files = DataDirectory(data_dir, durability=options.durability, locking=options.locking)
+        builder = InstanceBuilder(
+            classes=classes, files=self.files, clock=clock, ids=ids, options=options
+        )
+        self.instances = Instances(
+            builder, self, on_end=lambda ended, told: self.sockets.instance_ended(ended, told)
+        )
+        self.sockets = Sockets(self.instances, ids)
+        self._deletion = Deletion(self.instances, self.files, clock)
+        self._gate = Gate(self.instances, classes)
+        self._outside = InstanceCaller(instances=self.instances, path=None, fence=Fence("the host"))
+
+    @property
+    def running(self) -> bool:
+        """Whether agents can be reached."""
+        return self.instances.accepting
+
+    async def start(self) -> None:
+        """Lock the data directory and begin to serve; raises `DataDirectoryError`."""
+        self.files.acquire()
+        _raise_file_limit()
+        self.instances.accepting = True
+
+    async def stop(self, *, grace: float = 0.0) -> None:
+        """Give running work `grace` seconds, then end every instance; the rest stays stored."""
+        deadline = self.clock.monotonic() + grace
+        while self._anything_busy() and self.clock.monotonic() < deadline:
+            await self.clock.sleep(GRACE_STEP)
+        self.instances.accepting = False
+        for instance in self.instances:
+            self.instances.end(
+                instance.path, "the server is stopping", close_sockets="The server is stopping"
+            )
+        await self.instances.all_ended()
+        self.files.release()
+
+    def crash(self) -> None:
+        """Forget everything that is not on disk at once, as `kill -9` does; for tests."""
+        self.instances.accepting = False
+        self.sockets.drop_all()
+        for instance in self.instances:
+            self.instances.end(instance.path, "the process crashed", close_sockets="")
+        self.files.release()
+
+    def evict(self, path: AgentPath, *, force: bool = False) -> None:
+        """Take an agent out of memory and keep its clients' sockets; the next frame opens it again.
+
+        Raises:
+            RametError: It is busy (the message says with what), and `force` is not given.
+        """
+        live = self.instances.below(path)
+        for instance in live:
+            reason = instance.busy()
+            if reason is not None and not force:
+                raise RametError(f"{instance.path} cannot be evicted now: {reason}")
+        self.instances.end(path, "it was evicted", close_sockets=None)
+
+    def check(self, path: AgentPath) -> None:
+        """Raise what is wrong with an address without opening anything; see `Instances.opened`."""
+        check_path(path, self.classes)
+
+    async def respond(self, path: AgentPath, request: Request) -> Response:
+        """Let the agent at `path` answer an HTTP request; the answer may be seen then."""
+        instance = await self.instances.opened(path)
+        instance.requests += 1
+        try:
+            response = await self.instances.run(
+                instance,
+                instance.runtime.respond(request),
+                name="on_request",
+                fence=self._outside.fence,
+            )
+        finally:
+            instance.requests -= 1
+        await released(instance)
+        return response
+
+    async def admit(self, path: AgentPath, request: Request) -> Response | Request:
+        """Ask every parent on the path whether the request may pass; a response refuses (D19)."""
+        return await self._gate.admit(path, request)
+
+    async def connect(self, path: AgentPath, link: ClientLink) -> None:
+        """Open the agent at `path` and let it greet a client."""
+        await self.sockets.connect(path, link)
+
+    def receive(self, link: ClientLink, message: Message) -> None:
+        """Hand a client's frame to its agent; never waits."""
+        self.sockets.receive(link, message)
+
+    def disconnect(self, link: ClientLink, code: int, reason: str) -> None:
+        """Let a client go that has closed or was lost."""
+        self.sockets.disconnect(link, code, reason)
+
+    def stub(self, path: AgentPath, cls: type[A]) -> A:
+        """A stub of an agent, for code outside any agent; arguments and results pass by value."""
+        self.check(path)
+        return as_instance(cls, Stub(path, cls, self._outside))
+
+    def caller_for(self, path: AgentPath, fence: Fence) -> Caller:
+        """The port through which the instance at `path` calls others."""
+        return InstanceCaller(instances=self.instances, path=path, fence=fence)
+
+    def lifecycles_for(self, path: AgentPath, fence: Fence) -> Lifecycles:
+        """The port through which the instance at `path` opens and stops others."""
+        return InstanceLifecycles(
+            instances=self.instances, deletion=self._deletion, path=path, fence=fence
+        )
+
+    def _anything_busy(self) -> bool:
+        return any(instance.busy() for instance in self.instances)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: each open agent has three."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

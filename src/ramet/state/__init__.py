@@ -1,0 +1,1 @@
+"""The one JSON value that an agent shares with its clients."""

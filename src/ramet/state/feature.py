@@ -1,0 +1,153 @@
+"""The agent's state: validated, stored, then told to every client (PROTOCOL 3.1)."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from ramet.connections.clients import ClientSet
+from ramet.connections.connection import Connection
+from ramet.core.current import CurrentConnection, current
+from ramet.core.ids import Ids
+from ramet.core.json import dump_strict, loads
+from ramet.core.ports import Events
+from ramet.core.public_errors import public_text
+from ramet.errors import ConnectionReadonly, StateRejected
+from ramet.protocol import frames
+from ramet.protocol.incoming import StateUpdate
+from ramet.state.store import StateStore
+from ramet.storage import Database
+
+S = TypeVar("S")
+
+REJECTED = "State update rejected"
+
+
+class StateHooks(Protocol):
+    """What the agent has to say of a new state."""
+
+    def validate_state(self, state: object, source: Connection | None) -> None:
+        """Raise to refuse the state."""
+        ...
+
+    def state_changed(self, state: object, source: Connection | None) -> None:
+        """Take note of a state that was stored and broadcast."""
+        ...
+
+
+class State(Generic[S]):
+    """One value, whole: set by the agent or by a client, kept over restarts.
+
+    The type comes from `Agent[T]`: a pydantic model, a dataclass, a TypedDict or any JSON value.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clients: ClientSet,
+        hooks: StateHooks,
+        *,
+        events: Events,
+        ids: Ids,
+        cls: type,
+    ) -> None:
+        self._store = StateStore(database)
+        self._clients = clients
+        self._hooks = hooks
+        self._events = events
+        self._ids = ids
+        self._initial: S | None = getattr(cls, "initial_state", None)
+        self._adapter: TypeAdapter[S] = TypeAdapter(state_type(cls))
+        self._value: S | None = None
+        self._frame: str | None = None
+        self._loaded = False
+
+    def get(self) -> S | None:
+        """The state; the class's `initial_state` until one is set, None without either."""
+        self._load()
+        return self._value
+
+    def set(self, value: S) -> None:
+        """Check, store and broadcast a new state.
+
+        Raises:
+            ConnectionReadonly: The running code was started by a read-only connection.
+            StateRejected: The value does not fit the type, or `validate_state_change` raised.
+            NotJson: JSON cannot carry the value.
+        """
+        found = current()
+        if found is not None and found.connection is not None and found.connection.readonly:
+            raise ConnectionReadonly
+        source = self._connection(found.connection if found else None)
+        self._hooks.validate_state(value, source)
+        self._replace(value, source=source, tell_source=True)
+
+    def receive(self, connection: Connection, update: StateUpdate) -> None:
+        """Take a client's state: tell the others, or tell the client why not and the truth."""
+        try:
+            value = self._accepted(connection, update)
+            self._hooks.validate_state(value, connection)
+        except ConnectionReadonly as error:
+            self._refuse(connection, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever the validator raised, the client is told
+            public_text(error, self._ids)
+            self._refuse(connection, REJECTED)
+        else:
+            self._replace(value, source=connection, tell_source=False)
+
+    def greeting(self) -> str | None:
+        """The state frame for a new connection; None when there is no state."""
+        self._load()
+        return self._frame
+
+    def _replace(self, value: S, *, source: Connection | None, tell_source: bool) -> None:
+        self._store.write(dump_strict(value))
+        frame = frames.state(value)
+        self._value, self._frame, self._loaded = value, frame, True
+        skipped = source.link if source is not None and not tell_source else None
+        self._clients.broadcast_frame(
+            frame, only=lambda link: not link.silent and link is not skipped
+        )
+        self._events.emit("state:update")
+        self._hooks.state_changed(value, source)
+
+    def _refuse(self, connection: Connection, text: str) -> None:
+        connection.send_frame(frames.state_error(text))
+        truth = self.greeting()
+        if truth is not None and not connection.silent:
+            connection.send_frame(truth)
+
+    def _accepted(self, connection: Connection, update: StateUpdate) -> S:
+        if connection.readonly:
+            raise ConnectionReadonly
+        try:
+            return self._adapter.validate_python(update.state)
+        except ValidationError as error:
+            raise StateRejected(REJECTED) from error
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        stored = self._store.read()
+        if stored is None and self._initial is not None:
+            stored = dump_strict(self._initial)
+        if stored is not None:
+            self._value = self._adapter.validate_python(loads(stored))
+            self._frame = frames.state(self._value)
+
+    def _connection(self, found: CurrentConnection | None) -> Connection | None:
+        return found if isinstance(found, Connection) else None
+
+
+def state_type(cls: type) -> Any:
+    """The type of an agent class's state: the `T` of `Agent[T]`, else that of `initial_state`."""
+    for base in cls.__mro__:
+        for generic in getattr(base, "__orig_bases__", ()):
+            arguments = get_args(generic)
+            if arguments and hasattr(get_origin(generic), "initial_state"):
+                return Any if isinstance(arguments[0], TypeVar) else arguments[0]
+    initial = getattr(cls, "initial_state", None)
+    if is_dataclass(initial) and not isinstance(initial, type) and fields(initial):
+        return type(initial)
+    return Any

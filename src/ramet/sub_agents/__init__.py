@@ -1,0 +1,1 @@
+"""Agents below an agent: who was made, and when."""

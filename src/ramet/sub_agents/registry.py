@@ -1,0 +1,80 @@
+"""The sub-agents that an agent has made, in its own database (SA-008 … SA-010)."""
+
+from dataclasses import dataclass
+
+from ramet.core.clock import Clock
+from ramet.storage import Database, Migration
+
+IDENTITY_VERSION = 1
+
+CREATE = """
+CREATE TABLE cf_agents_sub_agents (
+    class TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    identity_version INTEGER NOT NULL,
+    identity_name TEXT NOT NULL,
+    PRIMARY KEY (class, name)
+)
+"""
+ADD = """
+INSERT INTO cf_agents_sub_agents (class, name, created_at, identity_version, identity_name)
+VALUES (?, ?, ?, ?, ?) ON CONFLICT (class, name) DO NOTHING
+"""
+REMOVE = "DELETE FROM cf_agents_sub_agents WHERE class = ? AND name = ?"
+HAS = "SELECT 1 FROM cf_agents_sub_agents WHERE class = ? AND name = ?"
+LIST = "SELECT class, name, created_at FROM cf_agents_sub_agents ORDER BY created_at, rowid"
+LIST_CLASS = """
+SELECT class, name, created_at FROM cf_agents_sub_agents WHERE class = ?
+ORDER BY created_at, rowid
+"""
+
+
+def _create(database: Database) -> None:
+    database.run(CREATE)
+
+
+SUB_AGENT_MIGRATIONS = (Migration(component="agent:sub_agents", number=1, apply=_create),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgentInfo:
+    """One sub-agent that was made."""
+
+    class_name: str
+    name: str
+    created_at: int
+    """Milliseconds since the epoch."""
+
+
+class SubAgentRegistry:
+    """Remembers which sub-agents exist; its writes may stand inside a caller's transaction."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def add(self, class_name: str, name: str) -> bool:
+        """Remember a sub-agent; False when it was known already."""
+        now = self._clock.now_ms()
+        return self._database.run(ADD, class_name, name, now, IDENTITY_VERSION, name) > 0
+
+    def remove(self, class_name: str, name: str) -> bool:
+        """Forget a sub-agent; False when it was not known."""
+        return self._database.run(REMOVE, class_name, name) > 0
+
+    def has(self, class_name: str, name: str) -> bool:
+        """Whether the sub-agent was made and not deleted since."""
+        return self._database.one(HAS, class_name, name) is not None
+
+    def list(self, class_name: str | None = None) -> list[SubAgentInfo]:
+        """All sub-agents in the order they were made, of one class or of all."""
+        rows = (
+            self._database.query(LIST)
+            if class_name is None
+            else self._database.query(LIST_CLASS, class_name)
+        )
+        return [
+            SubAgentInfo(class_name=row["class"], name=row["name"], created_at=row["created_at"])
+            for row in rows
+        ]
