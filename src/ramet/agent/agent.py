@@ -90,7 +90,9 @@ class Agent(StateVerbs[S], ClientVerbs, SubAgentVerbs, AgentToolVerbs, Generic[S
     def on_close(self, connection: Connection, code: int, reason: str) -> object:
         """Run when a client has gone; may be async."""
 
-    def on_error(self, error: BaseException, connection: Connection | None = None) -> object:
+    def on_error(  # type: ignore[return] # like every hook it may return nothing
+        self, error: BaseException, connection: Connection | None = None
+    ) -> object:
         """Take an error that nobody waits for; by default it is logged. May be async."""
         where = f" (connection {connection.id})" if connection else ""
         _log.error("Error in %s%s", self.path, where, exc_info=error)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from types import GenericAlias
 from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -47,10 +48,11 @@ class ByValue:
             raise ResultNotJson(f"The result of {self._name} cannot be sent: {error}") from error
 
     def _copied(self, name: str, value: object) -> object:
-        adapter: TypeAdapter[object] = TypeAdapter(self._hints.get(name, Any))
+        form: Any = self._hints.get(name, Any)
         parameter = self._signature.parameters.get(name)
         if parameter is not None and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            adapter = TypeAdapter(tuple[self._hints.get(name, Any), ...])
+            form = GenericAlias(tuple, (form, ...))
         elif parameter is not None and parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            adapter = TypeAdapter(dict[str, self._hints.get(name, Any)])
+            form = GenericAlias(dict, (str, form))
+        adapter: TypeAdapter[object] = TypeAdapter(form)
         return adapter.validate_json(adapter.dump_json(value))

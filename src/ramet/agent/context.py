@@ -1,5 +1,6 @@
 """What an instance is given by whoever hosts it: one record of narrow ports."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ramet.core.clock import Clock
@@ -23,6 +24,8 @@ class AgentContext:
     host_options: HostOptions
     database: Database
     files: DataDirectory
+    live_database: Callable[[AgentPath], Database | None]
+    """The database of an agent of the same root that is in memory, to read what it has stored."""
     clock: Clock
     ids: Ids
     fence: Fence

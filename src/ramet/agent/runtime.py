@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 from ramet.agent.calls import MethodCalls
+from ramet.agent.child_chunks import ChildChunks
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked, Hooks
 from ramet.agent.stubs import Stub
@@ -191,6 +192,7 @@ class AgentRuntime:
             events=context.events,
             options=context.options,
             host_options=context.host_options,
+            chunks=ChildChunks(context),
         )
 
 

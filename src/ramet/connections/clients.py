@@ -1,6 +1,6 @@
 """The connections of one agent: who is there, and how all of them are told something."""
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
@@ -63,4 +63,9 @@ class ClientSet:
     ) -> None:
         links = [link for link in self._connections if only is None or only(link)]
         if links:
-            self._exit.release(lambda: [deliver(link) for link in links])
+            self._exit.release(lambda: _for_each(links, deliver))
+
+
+def _for_each(links: Iterable[ClientLink], deliver: Callable[[ClientLink], None]) -> None:
+    for link in links:
+        deliver(link)

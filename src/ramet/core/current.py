@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Protocol
 
 
@@ -31,6 +32,8 @@ class Current:
     """The chat turn, when the code runs inside one."""
     tool_call_id: str | None = None
     """The model's tool call, when the code runs inside one."""
+    run_positions: Iterator[int] = field(default_factory=count, repr=False, compare=False)
+    """Numbers the runs that one execution of a tool call starts (D9)."""
 
 
 _current: ContextVar[Current | None] = ContextVar("ramet_current", default=None)
@@ -73,6 +76,7 @@ def within(*, request_id: str | None = None, tool_call_id: str | None = None) ->
         found,
         request_id=request_id or found.request_id,
         tool_call_id=tool_call_id or found.tool_call_id,
+        run_positions=found.run_positions if tool_call_id is None else count(),
     )
     token = _current.set(changed)
     try:

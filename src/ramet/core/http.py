@@ -11,7 +11,8 @@ Body: TypeAlias = Callable[[], AsyncIterator[bytes]]
 
 
 async def _no_body() -> AsyncIterator[bytes]:
-    for piece in ():
+    empty: tuple[bytes, ...] = ()
+    for piece in empty:
         yield piece
 
 

@@ -83,8 +83,8 @@ class AgentOptions:
         return made
 
     def __post_init__(self) -> None:
-        if isinstance(self.former_names, str):
-            raise InvalidOptions("former_names is a tuple of names, not one string")
+        if not isinstance(self.former_names, tuple):
+            raise InvalidOptions(f"former_names is a tuple of names, not {self.former_names!r}")
         if not self.max_concurrent_agent_tools >= 1:
             raise InvalidOptions(
                 "max_concurrent_agent_tools must be 1 or more, "

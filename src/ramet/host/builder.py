@@ -32,6 +32,10 @@ class Neighbours(Protocol):
         """Opens and stops others in the name of the instance at `path`."""
         ...
 
+    def live_database(self, path: AgentPath) -> Database | None:
+        """The database of the agent at `path`, if it is in memory."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceBuilder:
@@ -62,6 +66,7 @@ class InstanceBuilder:
             host_options=self.options,
             database=database,
             files=self.files,
+            live_database=neighbours.live_database,
             clock=self.clock,
             ids=self.ids,
             fence=fence,

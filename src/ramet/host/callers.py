@@ -79,14 +79,18 @@ class InstanceLifecycles:
 async def released(instance: Instance) -> None:
     """Wait until what the instance has committed so far may be seen outside."""
     gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    forget = instance.fence.on_down(
-        lambda: gate.done() or gate.set_exception(instance.fence.error())
-    )
-    instance.exit.release(lambda: gate.done() or gate.set_result(None))
+
+    def open_gate() -> None:
+        if not gate.done():
+            gate.set_result(None)
+
+    forget = instance.fence.on_down(open_gate)
+    instance.exit.release(open_gate)
     try:
         await gate
     finally:
         forget()
+    instance.fence.check()
 
 
 def _pumped(instance: Instance, items: AsyncIterator[object], name: str) -> Tail[object]:

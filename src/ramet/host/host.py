@@ -22,7 +22,7 @@ from ramet.host.deletion import Deletion
 from ramet.host.gate import Gate
 from ramet.host.instances import Instances, check_path
 from ramet.host.sockets import Message, Sockets
-from ramet.storage import DataDirectory
+from ramet.storage import Database, DataDirectory
 
 A = TypeVar("A")
 
@@ -157,6 +157,11 @@ class Host:
         return InstanceLifecycles(
             instances=self.instances, deletion=self._deletion, path=path, fence=fence
         )
+
+    def live_database(self, path: AgentPath) -> Database | None:
+        """The database of an agent that is in memory."""
+        instance = self.instances.live(path)
+        return None if instance is None else instance.database
 
     def _anything_busy(self) -> bool:
         return any(instance.busy() for instance in self.instances)

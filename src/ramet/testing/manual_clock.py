@@ -5,6 +5,7 @@ import heapq
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 START_MS = 1_800_000_000_000
 
@@ -55,7 +56,7 @@ class ManualClock:
             await asyncio.sleep(0)
             return
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
+        timer = self.call_later(seconds, partial(_wake, woken))
         try:
             await woken
         finally:
@@ -95,3 +96,8 @@ class ManualClock:
                 yield scope
             finally:
                 timer.cancel()
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

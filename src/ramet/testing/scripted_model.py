@@ -1,4 +1,4 @@
-"""A model that plays a script: listed texts, tool calls, pauses, gates and errors, and nothing else."""
+"""A model that plays a script: listed texts, tool calls, pauses, gates and errors, no more."""
 
 import asyncio
 import re
@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStrea
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
+from typing_extensions import override
 
 from ramet.core.clock import SystemClock
 from ramet.core.json import JsonValue, dumps
@@ -110,14 +111,14 @@ class ScriptedModel(Model[None]):
 
     ```python
     model = ScriptedModel([
-        [Reasoning("hm"), ToolCall("search", {"query": "HTTP/3"}), ToolCall("search", {"query": "QUIC"})],
+        [Reasoning("hm"), ToolCall("search", {"query": "QUIC"}), ToolCall("plan")],
         ["Two sources say ", gate, "the same."],
         ScriptedError("out of credit"),
     ])
     ```
 
-    A request that the script has no answer for fails with `ScriptBroken`. `assert_done()`, which leaving
-    `with model:` calls, fails when there was one, and when an answer was never asked for.
+    A request that the script has no answer for fails with `ScriptBroken`. `assert_done()`, which
+    leaving `with model:` calls, fails when there was one, and when an answer was never asked for.
 
     Args:
         script: One answer for each request, in order.
@@ -190,6 +191,7 @@ class ScriptedModel(Model[None]):
                 pass
         return stream.get()
 
+    @override
     @asynccontextmanager
     async def request_stream(
         self,
