@@ -1,0 +1,183 @@
+"""Reads what a question asks for: a comparison, a plan, several topics, one topic or nothing."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ramet.demo.words import key_terms, tokens, word_set
+
+_LONGEST_SIDE = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two things are to be set side by side."""
+
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Something about a folder: what is in it, or how to change it."""
+
+    goal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """One or more topics to find out about."""
+
+    topics: tuple[str, ...]
+
+
+Wish: TypeAlias = Comparison | Goal | Topics
+
+_SIDES = (
+    r"\bdifferences?\b.*?\bbetween (?P<a>.+?) and (?P<b>.+)",
+    r"\bhow (?:do|does|is|are) (?P<a>.+?) (?:differ|different|distinct) from (?P<b>.+)",
+    r"\bhow (?:do|are|is) (?P<a>.+?) and (?P<b>.+?) (?:differ|different|related|compare)\b",
+    r"\b(?:distinguishes|distinguish|tell) (?P<a>.+?) from (?P<b>.+)",
+    r"\bcompar(?:e|es|ing|ison of|ison between) (?P<a>.+?) (?:and|with|to|against|vs\.?) (?P<b>.+)",
+    r"\b(?:should|would|do|to|can) (?:\w+ )?(?:use|choose|prefer|pick|take) (?P<a>.+?)"
+    r" (?:or|instead of|rather than|over) (?P<b>.+)",
+    r"\b(?:is|are) (?P<a>.+?) (?:the same (?:thing )?as|better than|faster than) (?P<b>.+)",
+    r"\bwhich (?:is|one is|are) (?:\w+ )?(?:better|faster|safer|simpler|right)[:,]?"
+    r" (?P<a>.+?) or (?P<b>.+)",
+    r"(?P<a>.+?) (?:vs\.?|versus|compared (?:to|with)|or rather) (?P<b>.+)",
+)
+_PATH = re.compile(
+    r"(?<!\w)(?:\.{1,2}|src|tests?|docs?|lib|app|scripts|web|\w+/\w+)/[\w.-]+"
+    r"|\b[\w-]+\.(?:py|toml|md|ts|tsx|js|json|ya?ml|cfg|txt|css)\b"
+)
+_PLACE = re.compile(
+    r"\b(?:this|the|my|our|your|that|given|whole|current) (?:\w+ )?"
+    r"(?:folder|directory|project|repo|repository|code ?base|code|source|app|application|package)\b"
+    r"|\b(?:codebase|repository|repo|project|folder|roadmap)\b",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(
+    r"\b(?:plan|steps) (?:for|to|how|of|out)\b|\bplan\b.*\bto\b|\brefactor", re.IGNORECASE
+)
+_CHANGE = re.compile(
+    r"\b(?:add|rename|remove|delete|replace|migrate|move|extract|split|fix|write|update|upgrade"
+    r"|introduce|port|document|test|change|find|list|read|open|inspect)\b.*?"
+    r"\b(?:files?|tests?|readme|docs|documentation|config|configuration|dependenc\w+|logging"
+    r"|endpoints?|pages?|ci|docstrings?|type hints|changelog|license)\b",
+    re.IGNORECASE,
+)
+_ASKS = (
+    r"explain|describe|define|summari[sz]e|tell me about|what (?:is|are)|what's|teach me|introduce"
+    r"|how (?:do|does)|show me|look up|research|read up on|i want to know about"
+    r"|give me an overview of"
+)
+_ENUMERATION = re.compile(
+    rf"^(?:please |can you |could you )*(?:{_ASKS}|compare) (?P<items>.+?)(?: work| mean| do)?$",
+    re.IGNORECASE,
+)
+_NEXT_CLAUSE = re.compile(
+    r"(?<=[.?!;])\s+|\n+"
+    r"|,? (?:and|then|and then|also|and also),? (?=(?:then |also |please )?"
+    r"(?:plan|compare|explain|describe|tell me|show me|make a plan|what (?:is|are|does)"
+    r"|how (?:do|does|is|are|can|should|to)|why)\b)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:a|an|the|using|when to use|python's|python) +", re.IGNORECASE)
+_TAIL = re.compile(r"(?:,? (?:in|of|for) python(?: 3)?|,? please|[?.!,:; ])+$", re.IGNORECASE)
+_LEAD_IN = re.compile(
+    rf"^(?:please |can you |could you |and |also |so |then )*(?:{_ASKS})? *", re.IGNORECASE
+)
+_CLAUSE_WORDS = word_set(
+    "if when that which who whose because while how why where what does do is are happens raises"
+)
+_REFERS_BACK = word_set("it its they them their that those these this more")
+_COURTESY = word_set(
+    """
+    hi hello hey thanks thank thx cheers good morning evening afternoon bye goodbye ok okay great
+    cool nice fine well done awesome perfect please you welcome help hm hmm yes no sure lol bravo
+    today there lot everything again appreciate appreciated
+    """
+)
+
+
+def read_question(question: str, previous: str = "") -> list[Wish]:
+    """Take a question apart into what it asks for; empty when it asks for nothing.
+
+    Args:
+        question: What the user wrote.
+        previous: The question before it, to which "it" and "they" may refer.
+    """
+    wishes: list[Wish] = []
+    for clause in _clauses(question):
+        wish = _wish(clause, previous)
+        if wish is not None:
+            wishes.append(wish)
+            previous = clause
+    return wishes
+
+
+def _clauses(question: str) -> Iterator[str]:
+    for clause in _NEXT_CLAUSE.split(question.strip()):
+        if clause and clause.strip():
+            yield _TAIL.sub("", clause.strip())
+
+
+def _wish(clause: str, previous: str) -> Wish | None:
+    if _is_about_a_folder(clause):
+        return Goal(goal=clause)
+    if (sides := _sides(clause)) is not None:
+        return sides
+    terms = key_terms(clause)
+    if not set(terms) - _COURTESY:
+        return _again(clause, previous) if _REFERS_BACK & set(tokens(clause)) else None
+    items = _enumerated(clause)
+    if len(items) > 1:
+        return Topics(topics=items)
+    if previous and len(terms) <= 2 and _REFERS_BACK & set(tokens(clause)):
+        return _again(clause, previous)
+    return Topics(topics=(clause,))
+
+
+def _again(clause: str, previous: str) -> Wish | None:
+    """A question that leans on the one before it, asked with that one's topic."""
+    about = " ".join(key_terms(previous))
+    return Topics(topics=(f"{clause} ({about})",)) if about else None
+
+
+def _is_about_a_folder(clause: str) -> bool:
+    return any(pattern.search(clause) for pattern in (_PATH, _PLACE, _PLAN, _CHANGE))
+
+
+def _sides(clause: str) -> Comparison | None:
+    for pattern in _SIDES:
+        if match := re.search(pattern, clause, re.IGNORECASE):
+            a, b = _side(match["a"]), _side(match["b"])
+            if _is_side(a) and _is_side(b):
+                return Comparison(a=a, b=b)
+    return None
+
+
+def _side(text: str) -> str:
+    text = _LEAD_IN.sub("", _TAIL.sub("", text.strip()))
+    text = re.sub(r"^(?:both|either|whether)\s+", "", text, flags=re.IGNORECASE)
+    return _ARTICLE.sub("", text).strip()
+
+
+def _is_side(text: str) -> bool:
+    """Whether a text is one thing: short, and not itself a list."""
+    return 0 < len(text.split()) <= _LONGEST_SIDE and "," not in text
+
+
+def _enumerated(clause: str) -> tuple[str, ...]:
+    match = _ENUMERATION.match(clause)
+    if match is None:
+        return ()
+    pieces = re.split(r",\s*(?:and |or )?|\s+and\s+|\s*&\s*|\s+as well as\s+", match["items"])
+    items = tuple(_side(piece) for piece in pieces if piece.strip())
+    return items if all(_is_topic(item) for item in items) else ()
+
+
+def _is_topic(item: str) -> bool:
+    words = set(item.lower().split())
+    return 0 < len(item.split()) <= 4 and not (words & _CLAUSE_WORDS) and bool(key_terms(item))
