@@ -1,0 +1,35 @@
+"""Tool call ids as clients see them: the provider's own, unless that one was used before (D8)."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from ramet.core.ids import Ids
+
+
+class UsedIds(Protocol):
+    """Remembers which tool call ids an agent has used, across restarts."""
+
+    def is_used(self, tool_call_id: str) -> bool:
+        """Whether some call of the agent has this id on the wire."""
+        ...
+
+
+class WireIds:
+    """Gives out the wire ids of one turn.
+
+    Some providers count their calls anew in each response (`call_0`). Run ids, panels and message
+    parts hang on the id, so a repeated one is replaced; the model still sees the provider's.
+    """
+
+    def __init__(self, used: UsedIds, ids: Ids, *, taken: Iterable[str] = ()) -> None:
+        self._used = used
+        self._ids = ids
+        self._taken = set(taken)
+
+    def assign(self, provider_id: str) -> str:
+        """The wire id for a new call; each one is given once."""
+        wire_id = provider_id
+        while not wire_id or wire_id in self._taken or self._used.is_used(wire_id):
+            wire_id = f"{provider_id or 'call'}-{self._ids.url_safe(8)}"
+        self._taken.add(wire_id)
+        return wire_id
