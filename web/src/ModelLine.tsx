@@ -28,8 +28,11 @@ export function ModelLine() {
     <p className="model-line">
       {info.offline ? (
         <>
-          Answered by <strong>{info.model}</strong>: no language model, a program that decides by
-          rule and quotes what its agents find.
+          Answered by <strong>{info.model}</strong>, which is no language model
+          <span className="wide-only">
+            : it decides by rule and quotes what the agents really find
+          </span>
+          .
         </>
       ) : (
         <>
@@ -37,7 +40,7 @@ export function ModelLine() {
         </>
       )}
       {info.folder ? (
-        <span className="model-folder">
+        <span className="wide-only">
           {" "}
           Plans read <code>{info.folder}</code>
         </span>

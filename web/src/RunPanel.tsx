@@ -1,5 +1,6 @@
 // A run of another agent, live: how far it is, what it says, and a way to open it as a chat.
 import type { Step } from "./address";
+import { AgentIcon } from "./AgentIcon";
 import { preview, type Run, runTitle } from "./model";
 import { RunParts } from "./RunParts";
 import { RunProgress } from "./RunProgress";
@@ -29,9 +30,7 @@ export function RunPanel({ run, onOpen }: Props) {
       aria-label={`${title}: ${STATUS[run.status]}`}
     >
       <header className="run-header">
-        <span className="run-icon" aria-hidden="true">
-          {run.display?.icon ?? "◆"}
-        </span>
+        <AgentIcon agentType={run.agentType} />
         <h3>{title}</h3>
         <span className="badge" data-status={run.status}>
           {STATUS[run.status]}

@@ -1,11 +1,10 @@
 // What the other agent said and did, in its order: reasoning, its own tool calls, text.
-import { type DynamicToolUIPart, getToolName, isToolUIPart, type ToolUIPart } from "ai";
+import { isToolUIPart } from "ai";
 
 import { Markdown } from "./Markdown";
-import { type Part, preview } from "./model";
+import type { Part } from "./model";
 import { Reasoning } from "./Reasoning";
-import { ToolState } from "./ToolCall";
-import { ToolOutput } from "./ToolOutput";
+import { SimpleToolCall } from "./SimpleToolCall";
 import { useStickToEnd } from "./useStickToEnd";
 
 interface Props {
@@ -40,19 +39,6 @@ export function RunParts({ parts, running, label }: Props) {
 function RunPart({ part, active }: { part: Part; active: boolean }) {
   if (part.type === "text") return <Markdown text={part.text} active={active} />;
   if (part.type === "reasoning") return <Reasoning text={part.text} active={active} />;
-  if (isToolUIPart(part)) return <ChildToolCall part={part} />;
+  if (isToolUIPart(part)) return <SimpleToolCall part={part} />;
   return null;
-}
-
-function ChildToolCall({ part }: { part: ToolUIPart | DynamicToolUIPart }) {
-  return (
-    <div className="child-tool" data-tool={getToolName(part)}>
-      <p className="tool-header">
-        <ToolState state={part.state} />
-        <code className="tool-name">{getToolName(part)}</code>
-        <span className="tool-input">{preview(part.input)}</span>
-      </p>
-      <ToolOutput part={part} />
-    </div>
-  );
 }

@@ -1,20 +1,16 @@
-// What a tool call gave back: a failure as text, anything else on request.
-import type { DynamicToolUIPart, ToolUIPart } from "ai";
+// What a tool call gave back, as text; or why it failed.
+import type { ToolPart } from "./model";
 
-export function ToolOutput({ part }: { part: ToolUIPart | DynamicToolUIPart }) {
-  if (part.state === "output-error") {
-    return (
-      <p className="tool-error" role="alert">
-        {part.errorText}
-      </p>
-    );
-  }
-  if (part.state !== "output-available") return null;
+export function ToolOutput({ value }: { value: unknown }) {
+  return <pre tabIndex={0}>{asText(value)}</pre>;
+}
+
+export function ToolError({ part }: { part: ToolPart }) {
+  if (part.state !== "output-error") return null;
   return (
-    <details className="tool-output">
-      <summary>What came back</summary>
-      <pre tabIndex={0}>{asText(part.output)}</pre>
-    </details>
+    <p className="tool-error" role="alert">
+      {part.errorText}
+    </p>
   );
 }
 

@@ -1,10 +1,11 @@
 // The types that the components share, and small readings of them.
-import type { UIMessage } from "ai";
+import type { DynamicToolUIPart, ToolUIPart, UIMessage } from "ai";
 import { useAgentToolEvents } from "agents/react";
 
 import type { AgentConnection } from "./connection";
 
 export type Part = UIMessage["parts"][number];
+export type ToolPart = ToolUIPart | DynamicToolUIPart;
 export type RunEvents = ReturnType<typeof useAgentToolEvents<Part>>;
 export type Run = RunEvents["unboundRuns"][number];
 
@@ -35,13 +36,15 @@ export function unplacedRuns(
   );
 }
 
-/** A value as a person would want it on one line: the text of a one-field object, else JSON. */
+/** A value as a person would want it on one line: an object by its values where they are simple. */
 export function preview(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
   if (typeof value === "object" && !Array.isArray(value)) {
-    const values = Object.values(value);
-    if (values.length === 1 && typeof values[0] === "string") return values[0];
+    const values: unknown[] = Object.values(value).filter((item) => item !== null);
+    if (values.every((item) => ["string", "number", "boolean"].includes(typeof item))) {
+      return values.join(" · ");
+    }
   }
   return JSON.stringify(value) ?? "";
 }

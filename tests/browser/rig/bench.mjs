@@ -18,6 +18,8 @@ export class Bench {
     this.name = `check ${process.pid} ${(serial += 1)}`;
     /** @type {Tab[]} */
     this.tabs = [];
+    /** What pages complained of in checks that use no tab. @type {string[]} */
+    this.complaints = [];
     /** @type {import("playwright-core").BrowserContext | null} */
     this.context = null;
   }
@@ -67,7 +69,10 @@ export class Bench {
 
   /** What the tabs showed, for the report of a failed check. */
   async story() {
-    const lines = [];
+    const lines = this.complaints.map((complaint) => `complaint: ${complaint}`);
+    if (this.tabs.length === 0) {
+      for (const page of this.context?.pages() ?? []) lines.push(await shown(page));
+    }
     for (const [index, tab] of this.tabs.entries()) {
       const state = await tab.state().catch(() => null);
       const { chat = null, runs = {}, closes = [], crash = null } = state ?? {};
@@ -79,4 +84,13 @@ export class Bench {
     }
     return lines.join("\n").slice(0, 12_000);
   }
+}
+
+/** @param {import("playwright-core").Page} page */
+async function shown(page) {
+  const text = await page
+    .locator("body")
+    .innerText()
+    .catch(() => "nothing");
+  return `${page.url()} showed:\n${text.slice(0, 3000)}`;
 }
