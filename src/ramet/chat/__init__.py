@@ -1,1 +1,1 @@
-"""Chat agents: turns, transcript, chunk log, resume, and chat agents as children of other agents."""
+"""Chat agents: turns, transcript, chunk log, resume, and the work for parents."""

@@ -1,4 +1,4 @@
-"""What a chat agent keeps of the runs it works for as a child: one row a run, and its milestones."""
+"""What a chat agent keeps of the runs it works for: one row a run, and its milestones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -37,7 +37,7 @@ def latest_text(messages: Sequence[Message]) -> str:
 
 def output_text(output: Output) -> str:
     """An output in words: a string as it is, anything else as JSON; empty without one."""
-    if output is ABSENT:
+    if output is ABSENT or output is None:
         return ""
     return output if isinstance(output, str) else dumps(output)
 

@@ -1,21 +1,28 @@
-"""A live chat agent from the inside: an agent's features plus turns, transcript, resume and runs."""
+"""A live chat agent from the inside: an agent's features, and a chat with resume and runs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from ramet.agent.context import AgentContext
+from ramet.agent.hooks import Hooked
 from ramet.agent.runtime import AgentRuntime
+from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
 from ramet.chat.family import AI_CHAT, ChatFamily
-from ramet.chat.feature import Chat
+from ramet.chat.feature import Chat, ChatSurroundings
 from ramet.chat.handler import answer_of
+from ramet.chat.hooks import ChatHooked
 from ramet.chat.schema import CHAT_MIGRATIONS
 from ramet.chat.turn import Chunk, Turn
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
+from ramet.connections.rpc import RpcTable
 from ramet.core.http import Request, Response
 from ramet.storage import Schema, combined
 from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
+
+JSON = {"content-type": "application/json"}
 
 
 class ChatRuntime(AgentRuntime):
@@ -29,15 +36,25 @@ class ChatRuntime(AgentRuntime):
     )
     family: ClassVar[ChatFamily] = AI_CHAT
 
-    def __init__(self, context: AgentContext, agent: object) -> None:
-        super().__init__(context, agent)
+    def __init__(
+        self,
+        context: AgentContext,
+        agent: Hooked,
+        *,
+        rpc_table: RpcTable,
+        overridden: Callable[[str], bool],
+    ) -> None:
+        super().__init__(context, agent, rpc_table=rpc_table, overridden=overridden)
+        assert isinstance(agent, ChatHooked)
         self.chat = Chat(
-            context,
-            agent,
-            clients=self.clients,
-            producer=self,
-            errors=self.hooks,
-            family=self.family,
+            ChatSurroundings(
+                context=context,
+                agent=agent,
+                clients=self.clients,
+                producer=self,
+                errors=self.hooks,
+                family=self.family,
+            )
         )
         self.chat.listen(self.inbox)
         self.busy_checks.append(self.chat.busy)
@@ -45,3 +62,37 @@ class ChatRuntime(AgentRuntime):
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
         """Answer a turn: for `AIChatAgent`, what its `on_chat_message` gives."""
         return answer_of(self.agent, turn)
+
+    async def start(self) -> None:
+        """End what an earlier process left of turns, make the agent ready, seal the open runs."""
+        self.chat.seal_orphans()
+        await super().start()
+        await self.chat.child.reconcile()
+
+    def adopt(self, link: ClientLink) -> None:
+        """Take over a client of an earlier instance, and tell it what has become of its turn."""
+        super().adopt(link)
+        connection = self.clients.of(link)
+        if connection is not None:
+            self.chat.adopted(connection)
+
+    async def respond(self, request: Request) -> Response:
+        """Give the transcript under `/get-messages`; the agent answers everything else."""
+        if request.path.rstrip("/").rpartition("/")[2] == "get-messages":
+            return Response(self.chat.transcript.json(), headers=JSON)
+        return await super().respond(request)
+
+    def greet_with_chat(self, connection: Connection) -> None:
+        """Tell a new client of streams to resume, or send the transcript."""
+        self.chat.greet(connection)
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget what is kept for a client; its turn goes on (CW-020)."""
+        self.chat.forget(connection)
+
+    def _agent_tool_ports(self) -> AgentToolPorts:
+        return replace(
+            super()._agent_tool_ports(),
+            turn_root=lambda: self.chat.turn_root(),
+            transcript_calls=lambda: self.chat.tool_calls(),
+        )

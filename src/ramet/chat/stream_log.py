@@ -1,6 +1,6 @@
 """The chunks of each answer on disk: one row and one commit a chunk, read back in pages (D1)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -163,31 +163,22 @@ class StreamLog:
 
     def page(self, stream_id: str, *, after: int, limit: int = PAGE_CHUNKS) -> ChunkPage:
         """Chunks with an index above `after`, about 64 KiB and `limit` of them at most."""
-        sizes = self._database.query(SIZES, stream_id, after, limit)
-        last, characters, taken = after, 0, 0
-        for row in sizes:
-            if taken and characters + row["size"] > PAGE_CHARACTERS:
-                break
-            last, characters, taken = row["chunk_index"], characters + row["size"], taken + 1
-        rows = self._database.query(CHUNKS, stream_id, after, last) if taken else []
-        chunks = [ChunkRow(row["chunk_index"], row["body"]) for row in rows]
-        at_end = taken == len(sizes) and taken < limit
-        if at_end and self._holding:
-            chunks += [
-                row for held, row in self._holding if held == stream_id and row.index > after
-            ]
-        return ChunkPage(chunks, at_end)
+        page = read_page(self._database, stream_id, after=after, limit=limit)
+        if not page.at_end or not self._holding:
+            return page
+        held = [row for of, row in self._holding if of == stream_id and row.index > after]
+        return ChunkPage([*page.chunks, *held], at_end=True)
 
     def clear(self, *, keep: Iterable[str]) -> None:
         """Forget every log but those of the requests to keep."""
         kept = set(keep)
         self._forget(row for row in self._database.query(ALL) if row["request_id"] not in kept)
 
-    def sweep(self, *, keep: Iterable[str]) -> None:
+    def sweep(self, keep: Callable[[], Iterable[str]]) -> None:
         """Forget logs that ended long ago, but those of the requests to keep (RS-012, D3)."""
         ended = self._database.query(ENDED, self._clock.now_ms() - KEPT_MS)
         if ended:
-            kept = set(keep)
+            kept = set(keep())
             self._forget(row for row in ended if row["request_id"] not in kept)
 
     def _forget(self, rows: Iterable[Row]) -> None:
@@ -209,6 +200,21 @@ class StreamLog:
         with self._database.transaction():
             for stream_id, chunk in held:
                 self._database.run(APPEND, stream_id, chunk.body, chunk.index, now)
+
+
+def read_page(
+    database: Database, stream_id: str, *, after: int, limit: int = PAGE_CHUNKS
+) -> ChunkPage:
+    """Read a page of a log from any database that has one."""
+    sizes = database.query(SIZES, stream_id, after, limit)
+    last, characters, taken = after, 0, 0
+    for row in sizes:
+        if taken and characters + row["size"] > PAGE_CHARACTERS:
+            break
+        last, characters, taken = row["chunk_index"], characters + row["size"], taken + 1
+    rows = database.query(CHUNKS, stream_id, after, last) if taken else []
+    chunks = [ChunkRow(row["chunk_index"], row["body"]) for row in rows]
+    return ChunkPage(chunks, at_end=taken == len(sizes) and taken < limit)
 
 
 def _stream(row: Row) -> StoredStream:

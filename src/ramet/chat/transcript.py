@@ -96,7 +96,7 @@ class Transcript:
             raise
 
     def put(self, message: Message, *, after: str | None = None) -> None:
-        """Store a message: in its place when its id is known, else behind `after`, else at the end."""
+        """Store a message: in place if its id is known, else behind `after`, else at the end."""
         message_id, text = str(message["id"]), dumps(compact_message(message))
         if message_id in self._texts:
             if self._texts[message_id] != text:

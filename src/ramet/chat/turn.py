@@ -62,8 +62,8 @@ class TurnProducer(Protocol):
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
         """Give the chunks of the answer in order; each is stored before the next is asked for.
 
-        Cancelled when the turn is. What it raises ends the turn with an error, and so does an `error`
-        chunk. A plain text becomes a text part; a part nobody opened is opened.
+        Cancelled when the turn is. What it raises ends the turn with an error, and so does an
+        `error` chunk. A plain text becomes a text part; a part nobody opened is opened.
         """
         ...
 

@@ -35,6 +35,10 @@ CREATE TABLE IF NOT EXISTS cf_chat_turns (
 CREATE_STATUS_INDEX = """
 CREATE INDEX IF NOT EXISTS cf_chat_turns_status ON cf_chat_turns (status)
 """
+CREATE_REQUEST_INDEX = """
+CREATE INDEX IF NOT EXISTS cf_chat_turns_request
+    ON cf_chat_turns (json_extract(request_ids, '$[0]'))
+"""
 INSERT = """
 INSERT INTO cf_chat_turns (turn_id, recovery_root, request_ids, "trigger", status, message_ids,
     assistant_message_id, continuation, created_at)
@@ -48,7 +52,7 @@ WHERE turn_id = ?
 NEWEST = "SELECT * FROM cf_chat_turns ORDER BY rowid DESC LIMIT 1"
 OF_REQUEST = """
 SELECT * FROM cf_chat_turns
-WHERE EXISTS (SELECT 1 FROM json_each(request_ids) WHERE value = ?)
+WHERE json_extract(request_ids, '$[0]') = ?
 ORDER BY rowid DESC LIMIT 1
 """
 UNFINISHED = "SELECT * FROM cf_chat_turns WHERE status IN ('accepted', 'running') ORDER BY rowid"
@@ -66,6 +70,7 @@ def create_turn_table(database: Database) -> None:
     """Make the table of turns."""
     database.run(CREATE)
     database.run(CREATE_STATUS_INDEX)
+    database.run(CREATE_REQUEST_INDEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,149 @@
+"""The chat of one agent: puts its parts together."""
+
+from dataclasses import dataclass
+
+from ramet.agent.context import AgentContext
+from ramet.chat.child import ChatChild
+from ramet.chat.child_runs import ChildRunStore
+from ramet.chat.family import ChatFamily
+from ramet.chat.hooks import ChatHooked, ChatHooks
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.orphans import seal_orphans, tell_end
+from ramet.chat.ports import ChatPorts
+from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
+from ramet.chat.resuming import Resuming
+from ramet.chat.stream_log import StreamLog
+from ramet.chat.transcript import Transcript
+from ramet.chat.turn import TurnProducer
+from ramet.chat.turn_store import StoredTurn, TurnStore
+from ramet.chat.turns import Turns
+from ramet.chat.wire import ChatWire
+from ramet.connections.clients import ClientSet
+from ramet.connections.connection import Connection
+from ramet.connections.inbox import Inbox
+from ramet.core.durations import Duration, seconds_of
+from ramet.core.ports import ErrorHook
+from ramet.protocol import frames
+from ramet.protocol.messages import parts_of
+from ramet.protocol.tool_parts import tool_call_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSurroundings:
+    """What a chat is built in."""
+
+    context: AgentContext
+    agent: ChatHooked
+    clients: ClientSet
+    producer: TurnProducer
+    errors: ErrorHook
+    family: ChatFamily
+
+
+class Chat:
+    """Turns, transcript, resume and runs of one agent."""
+
+    def __init__(self, around: ChatSurroundings) -> None:
+        context, database = around.context, around.context.database
+        self.transcript = Transcript(database, context.clock)
+        self._ports = ChatPorts(
+            context=context,
+            agent=around.agent,
+            clients=around.clients,
+            errors=around.errors,
+            family=around.family,
+            hooks=ChatHooks(around.agent, context.background, around.errors),
+            transcript=self.transcript,
+            log=StreamLog(database, context.clock),
+            turns=TurnStore(database),
+            runs=ChildRunStore(database),
+        )
+        self.turns = Turns(self._ports, around.producer, self)
+        self.child = ChatChild(self._ports, self.turns)
+        self._resuming = Resuming(self._ports, self.turns)
+        self._progress = ProgressReporter(self._ports)
+        self._wire = ChatWire(self._ports, self.turns, self._resuming, clear=self.clear)
+        self._orphans: list[StoredTurn] = []
+
+    @property
+    def ports(self) -> ChatPorts:
+        """The parts that the verbs need."""
+        return self._ports
+
+    def listen(self, inbox: Inbox) -> None:
+        """Take the chat frames of the agent's clients."""
+        self._wire.listen(inbox)
+
+    def busy(self) -> str | None:
+        """Why the instance may not be evicted; None when it may (D14)."""
+        parts = (self.turns, self.child, self._resuming, self._ports.hooks)
+        return next((reason for part in parts if (reason := part.busy())), None)
+
+    def seal_orphans(self) -> None:
+        """End what an earlier process left unfinished; before anything else happens."""
+        self._orphans = list(seal_orphans(self._ports))
+        for connection in self._ports.clients:
+            tell_end(self._ports, connection, self._orphans)
+
+    def adopted(self, connection: Connection) -> None:
+        """Take over a client of an earlier instance: what it followed has ended."""
+        tell_end(self._ports, connection, self._orphans)
+
+    def greet(self, connection: Connection) -> None:
+        """Tell a new client what is going on."""
+        self._resuming.greet(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """Take note that a client has gone."""
+        self._resuming.forget(connection.link)
+
+    def clear(self, sender: Connection | None = None) -> None:
+        """Forget the chat: turns end, messages and logs go; what runs have streamed stays (D3)."""
+        ports = self._ports
+        self.turns.reset()
+        kept = ports.runs.bound_requests()
+        with self.transcript.changing():
+            self.transcript.clear()
+            ports.log.clear(keep=kept)
+            ports.turns.clear(keep=kept, running=[live.plan.turn_id for live in self.turns])
+        besides = None if sender is None else sender.link
+        ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
+        self._resuming.release_parked()
+
+    async def stable(self, timeout: Duration | None) -> bool:  # noqa: ASYNC109 - our own clock
+        """Wait until no turn runs or waits; False when that takes longer."""
+        seconds = None if timeout is None else seconds_of(timeout, name="timeout")
+        try:
+            async with self._ports.context.clock.timeout(seconds):
+                await self.turns.idle()
+        except TimeoutError:
+            return False
+        return True
+
+    def report(self, report: Report) -> ReportOutcome:
+        """Send a progress signal of the run that the running code works for."""
+        return self._progress.report(self.turns.current(), report)
+
+    def turn_root(self) -> str | None:
+        """The recovery root of the turn that the running code belongs to (D5)."""
+        live = self.turns.current()
+        return None if live is None else live.plan.recovery_root
+
+    def tool_calls(self) -> set[str]:
+        """The ids of the tool calls in the transcript (D22)."""
+        calls = (
+            tool_call_id(part) for message in self.transcript.all() for part in parts_of(message)
+        )
+        return {call for call in calls if call is not None}
+
+    def turn_streams(self, live: LiveTurn) -> None:
+        """Offer the turn to the clients that wait for one."""
+        self._resuming.turn_streams(live)
+
+    def turn_ending(self, live: LiveTurn) -> None:
+        """Send what progress was held back."""
+        self._progress.flush(live)
+
+    def turn_ended(self, live: LiveTurn) -> None:
+        """Let go of the clients that wait, when nothing is left to come."""
+        self._resuming.turn_ended()

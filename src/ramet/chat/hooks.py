@@ -1,0 +1,76 @@
+"""Calls the methods that users of chat agents override, as code of their agent."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, runtime_checkable
+
+from ramet.agent_tools.records import ChildRun
+from ramet.chat.turn import ChatErrorContext, ChatResult
+from ramet.core.current import working_for
+from ramet.core.json import JsonValue
+from ramet.core.ports import Background, ErrorHook
+
+
+@runtime_checkable
+class ChatHooked(Protocol):
+    """The methods of a chat agent that are called for it; see `ChatVerbs` for what each is for."""
+
+    def on_chat_response(self, result: ChatResult) -> object: ...  # noqa: D102 - see ChatVerbs
+    def on_chat_error(self, error: BaseException, ctx: ChatErrorContext) -> object: ...  # noqa: D102 - see ChatVerbs
+    def format_agent_tool_input(self, input: JsonValue, run: ChildRun) -> object: ...  # noqa: D102 - see ChatVerbs
+    def get_agent_tool_output(self, run_id: str) -> object: ...  # noqa: D102 - see ChatVerbs
+    def get_agent_tool_summary(self, run_id: str, output: object) -> object: ...  # noqa: D102 - see ChatVerbs
+
+
+class ChatHooks:
+    """The hooks of one chat agent."""
+
+    def __init__(self, agent: ChatHooked, background: Background, errors: ErrorHook) -> None:
+        self._agent = agent
+        self._background = background
+        self._errors = errors
+        self._running = 0
+
+    def busy(self) -> str | None:
+        """Why the instance may not be evicted."""
+        return "on_chat_response is running" if self._running else None
+
+    def responded(self, result: ChatResult) -> None:
+        """Run `on_chat_response` by itself, after the turn: it may start another."""
+        self._running += 1
+        self._background.start(self._respond(result), name="on_chat_response")
+
+    async def failed(self, error: BaseException, ctx: ChatErrorContext) -> str | None:
+        """Run `on_chat_error`; gives the text that it wants clients to see, if any."""
+        try:
+            answer = await self._ask(lambda: self._agent.on_chat_error(error, ctx))
+        except Exception as fault:  # noqa: BLE001 - a hook's fault must not hide the turn's
+            self._errors.report(fault)
+            return None
+        if isinstance(answer, BaseException):
+            return str(answer) or None
+        return answer if isinstance(answer, str) else None
+
+    async def tool_input(self, input: JsonValue, run: ChildRun) -> object:
+        """Run `format_agent_tool_input`."""
+        return await self._ask(lambda: self._agent.format_agent_tool_input(input, run))
+
+    async def tool_output(self, run_id: str) -> object:
+        """Run `get_agent_tool_output`."""
+        return await self._ask(lambda: self._agent.get_agent_tool_output(run_id))
+
+    async def tool_summary(self, run_id: str, output: object) -> str:
+        """Run `get_agent_tool_summary`."""
+        return str(await self._ask(lambda: self._agent.get_agent_tool_summary(run_id, output)))
+
+    async def _respond(self, result: ChatResult) -> None:
+        try:
+            await self._ask(lambda: self._agent.on_chat_response(result))
+        except Exception as fault:  # noqa: BLE001 - nobody waits for the hook
+            self._errors.report(fault)
+        finally:
+            self._running -= 1
+
+    async def _ask(self, call: Callable[[], object]) -> object:
+        with working_for(self._agent):
+            answer = call()
+            return await answer if isinstance(answer, Awaitable) else answer

@@ -1,0 +1,66 @@
+"""Ends turns that an earlier process left unfinished: what there is of answers is stored (D4)."""
+
+from collections.abc import Sequence
+
+from ramet.chat.ports import ChatPorts
+from ramet.chat.settling import Ending, settled, terminal
+from ramet.chat.stream_log import StoredStream
+from ramet.chat.stream_reader import StreamReader
+from ramet.chat.turn import Message
+from ramet.chat.turn_store import StoredTurn
+from ramet.connections.connection import Connection
+from ramet.core.json import loads_object
+from ramet.protocol import frames
+from ramet.protocol.parts import MessageFold
+
+
+def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
+    """Store the partial answers of lost turns and record their end; gives the turns.
+
+    They stay on offer until a client has been told, or a newer turn begins. Killed in the middle,
+    it is done again: it is one commit.
+    """
+    orphans = ports.turns.unfinished()
+    if not orphans:
+        return orphans
+    with ports.transcript.changing():
+        for turn in orphans:
+            _seal(ports, turn)
+    return orphans
+
+
+def tell_end(ports: ChatPorts, connection: Connection, orphans: Sequence[StoredTurn]) -> None:
+    """Tell a client that stayed connected how the turns ended that it was following."""
+    if not orphans:
+        return
+    connection.send_frame(frames.chat_messages(ports.transcript.all()))
+    for turn in orphans:
+        ending = Ending("aborted")
+        connection.send_frame(terminal(turn.request_id, ending, message_ids=turn.message_ids))
+
+
+def _seal(ports: ChatPorts, turn: StoredTurn) -> None:
+    stream = ports.log.of_turn(turn.turn_id)
+    if stream is not None:
+        message = _folded(ports, stream)
+        if message is not None:
+            behind = turn.message_ids[-1] if turn.message_ids else None
+            ports.transcript.put(settled(message), after=behind)
+        ports.log.close(stream.stream_id, "aborted")
+    now = ports.context.clock.now_ms()
+    ports.turns.end(turn.turn_id, "aborted", now=now, status="orphaned")
+
+
+def _folded(ports: ChatPorts, stream: StoredStream) -> Message | None:
+    fold = MessageFold(stream.message_id, continuation=stream.continuation)
+    run = ports.runs.of_request(stream.request_id)
+    reader = StreamReader(
+        lambda after, limit: ports.log.page(stream.stream_id, after=after, limit=limit),
+        lambda after: [] if run is None else ports.runs.milestones(run.run_id, after=after),
+    )
+    while not reader.at_end:
+        for item in reader.next_page():
+            chunk = loads_object(item.body)
+            if chunk is not None:
+                fold.apply(chunk)
+    return fold.message() if fold.has_content else None

@@ -1,0 +1,47 @@
+"""What the parts of a chat need of their surroundings and of each other."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ramet.agent.context import AgentContext
+from ramet.chat.child_runs import ChildRunStore
+from ramet.chat.family import ChatFamily
+from ramet.chat.hooks import ChatHooks
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.stream_log import StreamLog
+from ramet.chat.transcript import Transcript
+from ramet.chat.turn_store import TurnStore
+from ramet.connections.clients import ClientSet
+from ramet.core.ports import ErrorHook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatPorts:
+    """The surroundings of one chat."""
+
+    context: AgentContext
+    agent: object
+    clients: ClientSet
+    errors: ErrorHook
+    family: ChatFamily
+    hooks: ChatHooks
+    transcript: Transcript
+    log: StreamLog
+    turns: TurnStore
+    runs: ChildRunStore
+
+
+class TurnWatcher(Protocol):
+    """Told of where turns stand, in the same step in which it changes."""
+
+    def turn_streams(self, live: LiveTurn) -> None:
+        """The turn has begun to stream; nothing of it was sent yet."""
+        ...
+
+    def turn_ending(self, live: LiveTurn) -> None:
+        """The turn's producer has finished; its end is not stored and not told yet."""
+        ...
+
+    def turn_ended(self, live: LiveTurn) -> None:
+        """The turn has ended and clients were told."""
+        ...

@@ -1,0 +1,67 @@
+"""Sends a stored answer to one client, page by page as it takes them, until it has caught up."""
+
+from collections.abc import Callable, Sequence
+
+from ramet.chat.live_turn import log_key
+from ramet.chat.stream_log import StoredStream
+from ramet.chat.stream_reader import StreamReader
+from ramet.connections.link import ClientLink
+from ramet.connections.outbox import Frame
+from ramet.errors import InstanceGone
+from ramet.protocol import frames
+
+
+class ChatReplay:
+    """The cursor of one client in one stream; until it is done live chunks are left out (D21)."""
+
+    def __init__(
+        self,
+        link: ClientLink,
+        stream: StoredStream,
+        reader: StreamReader,
+        *,
+        caught_up: Callable[[], str],
+    ) -> None:
+        """Begin at the reader's place.
+
+        Args:
+            link: The client.
+            stream: What it is sent.
+            reader: Reads the stream.
+            caught_up: Gives the frame that ends the replay; called in the step that the client is
+                sent live frames again.
+        """
+        self._link = link
+        self._stream = stream
+        self._reader = reader
+        self._caught_up = caught_up
+        self._done = False
+
+    def next_page(self) -> Sequence[Frame]:
+        """The next stored frames; after the last comes the frame that ends the replay."""
+        if self._done:
+            return ()
+        try:
+            return self._page()
+        except InstanceGone:
+            self._done = True
+            return ()
+
+    def _page(self) -> Sequence[Frame]:
+        stream = self._stream
+        page: list[Frame] = [
+            frames.chat_response(
+                stream.request_id,
+                body=item.body,
+                done=False,
+                continuation=stream.continuation,
+                replay=True,
+                seq=item.sequence if item.kind == "chunk" else None,
+            )
+            for item in self._reader.next_page()
+        ]
+        if self._reader.at_end:
+            self._done = True
+            self._link.behind.discard(log_key(stream.stream_id))
+            page.append(self._caught_up())
+        return page

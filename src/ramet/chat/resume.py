@@ -1,0 +1,87 @@
+"""Decides what a client that comes back is answered (PROTOCOL 4.5); nothing here has effects."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ramet.chat.turn_store import StoredTurn
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """There is a stream to send: the client acknowledges, then gets it."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A turn was accepted and has not begun to stream."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """There is nothing to resume."""
+
+
+Answer: TypeAlias = Offer | Wait | Idle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What there is to resume."""
+
+    streaming: str | None = None
+    """The request whose turn streams now."""
+    accepted: str | None = None
+    """The first request whose turn waits."""
+    orphan: StoredTurn | None = None
+    """A turn that was lost with an earlier process, and whose end nobody knows yet."""
+    newest: StoredTurn | None = None
+    """The turn that was accepted last."""
+
+
+def answer_to_probe(situation: Situation) -> Answer:
+    """What a client that asks is told: a stream, a lost or failed one, a turn to wait for, nothing."""
+    if situation.streaming is not None:
+        return Offer(situation.streaming)
+    if situation.orphan is not None:
+        return Offer(situation.orphan.request_id)
+    newest = situation.newest
+    if newest is not None and newest.status == "ended" and newest.outcome == "error":
+        return Offer(newest.request_id)
+    return Idle() if situation.accepted is None else Wait(situation.accepted)
+
+
+def greeting(situation: Situation) -> Answer:
+    """What a client is told that has just connected; an old failure is only told when it asks."""
+    if situation.streaming is not None:
+        return Offer(situation.streaming)
+    if situation.orphan is not None:
+        return Offer(situation.orphan.request_id)
+    return Idle() if situation.accepted is None else Wait(situation.accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayStream:
+    """Send the stored chunks of a request, then what there is of its end."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """The acknowledgement is of something else than what is offered."""
+
+
+def answer_to_ack(situation: Situation, request_id: str) -> ReplayStream | Ignore:
+    """Whether an acknowledged request is replayed.
+
+    While a turn streams only that one is; one that waits has nothing to replay yet.
+    """
+    if situation.streaming is not None and situation.streaming != request_id:
+        return Ignore()
+    if situation.streaming is None and situation.accepted == request_id:
+        return Ignore()
+    return ReplayStream(request_id)

@@ -1,0 +1,183 @@
+"""Carries out resume: offers, acknowledgements, replays, and clients that wait for a turn."""
+
+from collections.abc import Callable
+
+from ramet.chat.live_turn import LiveTurn, log_key
+from ramet.chat.ports import ChatPorts
+from ramet.chat.replay import ChatReplay
+from ramet.chat.resume import (
+    Answer,
+    Idle,
+    Ignore,
+    Offer,
+    Situation,
+    Wait,
+    answer_to_ack,
+    answer_to_probe,
+    greeting,
+)
+from ramet.chat.settling import Ending, terminal
+from ramet.chat.stream_log import StoredStream
+from ramet.chat.stream_reader import StreamReader
+from ramet.chat.turn_store import StoredTurn
+from ramet.chat.turns import Turns
+from ramet.connections.connection import Connection
+from ramet.connections.link import ClientLink
+from ramet.protocol import frames
+
+
+class Resuming:
+    """Brings clients up to where the chat is."""
+
+    def __init__(self, ports: ChatPorts, turns: Turns) -> None:
+        self._ports = ports
+        self._turns = turns
+        self._parked: dict[ClientLink, None] = {}
+        self._replaying: set[tuple[ClientLink, str]] = set()
+
+    def busy(self) -> str | None:
+        """Why the instance may not be evicted."""
+        return "an answer is being sent again" if self._replaying else None
+
+    def greet(self, connection: Connection) -> None:
+        """Tell a new client what is going on."""
+        answer = greeting(self._situation())
+        if isinstance(answer, Wait | Idle) and self._ports.family.greets_with_transcript:
+            self._tell_if_waiting(connection, answer)
+            messages = self._ports.transcript.all()
+            connection.send_frame(frames.chat_messages(messages, connect=True))
+        elif not isinstance(answer, Idle):
+            self._tell(connection, answer, probe_id=None)
+
+    def probed(self, connection: Connection, probe_id: str | None) -> None:
+        """Answer a client that asks whether there is something to resume."""
+        self._tell(connection, answer_to_probe(self._situation()), probe_id=probe_id)
+
+    def offer(self, connection: Connection, request_id: str) -> None:
+        """Answer a request that was made before with what there is of it."""
+        live = self._turns.find(request_id)
+        waits = live is not None and live.phase == "accepted"
+        self._tell(connection, Wait(request_id) if waits else Offer(request_id), probe_id=None)
+
+    def acknowledged(self, connection: Connection, request_id: str) -> None:
+        """Send a client the stream that it accepted."""
+        if isinstance(answer_to_ack(self._situation(), request_id), Ignore):
+            return
+        stream = self._ports.log.of_request(request_id)
+        if stream is None:
+            self._send_end(connection, request_id)
+            return
+        link, key = connection.link, log_key(stream.stream_id)
+        if (link, key) in self._replaying:
+            return
+        link.behind.add(key)
+        self._replaying.add((link, key))
+        link.outbox.follow(
+            ChatReplay(
+                link,
+                stream,
+                self._reader(stream),
+                caught_up=self._ending_of_replay(link, stream),
+            )
+        )
+
+    def forget(self, link: ClientLink) -> None:
+        """Take note that a client has gone."""
+        self._parked.pop(link, None)
+        self._replaying = {each for each in self._replaying if each[0] is not link}
+
+    def turn_streams(self, live: LiveTurn) -> None:
+        """Offer the stream to the clients that wait for it."""
+        parked, self._parked = self._parked, {}
+        for link in parked:
+            connection = self._ports.clients.of(link)
+            if connection is not None:
+                self._tell(connection, Offer(live.plan.request_id), probe_id=None)
+
+    def turn_ended(self) -> None:
+        """Let the clients go that wait for a turn, when none is left to come."""
+        if next(iter(self._turns), None) is None:
+            self.release_parked()
+
+    def release_parked(self) -> None:
+        """Tell the clients that wait that nothing comes."""
+        parked, self._parked = self._parked, {}
+        for link in parked:
+            connection = self._ports.clients.of(link)
+            if connection is not None:
+                connection.send_frame(frames.stream_resume_none())
+
+    def _situation(self) -> Situation:
+        streaming = self._turns.streaming
+        waiting = next((live for live in self._turns if live.phase == "accepted"), None)
+        turns = self._ports.turns
+        return Situation(
+            streaming=None if streaming is None else streaming.plan.request_id,
+            accepted=None if waiting is None else waiting.plan.request_id,
+            orphan=turns.orphan(),
+            newest=turns.newest(),
+        )
+
+    def _tell(self, connection: Connection, answer: Answer, *, probe_id: str | None) -> None:
+        match answer:
+            case Offer(request_id):
+                stream = self._ports.log.of_request(request_id)
+                if stream is not None and stream.status == "streaming":
+                    connection.link.behind.add(log_key(stream.stream_id))
+                connection.send_frame(frames.stream_resuming(request_id, probe_id=probe_id))
+            case Wait(request_id):
+                self._parked[connection.link] = None
+                connection.send_frame(frames.stream_pending(request_id, probe_id=probe_id))
+            case Idle():
+                connection.send_frame(frames.stream_resume_none(reason="idle", probe_id=probe_id))
+
+    def _tell_if_waiting(self, connection: Connection, answer: Wait | Idle) -> None:
+        if isinstance(answer, Wait):
+            self._tell(connection, answer, probe_id=None)
+
+    def _reader(self, stream: StoredStream) -> StreamReader:
+        log, runs = self._ports.log, self._ports.runs
+        run = runs.of_request(stream.request_id)
+        return StreamReader(
+            lambda after, limit: log.page(stream.stream_id, after=after, limit=limit),
+            lambda after: [] if run is None else runs.milestones(run.run_id, after=after),
+        )
+
+    def _ending_of_replay(self, link: ClientLink, stream: StoredStream) -> Callable[[], str]:
+        def caught_up() -> str:
+            self._replaying.discard((link, log_key(stream.stream_id)))
+            if self._turns.find(stream.request_id) is not None:
+                return frames.chat_response(
+                    stream.request_id,
+                    body="",
+                    done=False,
+                    continuation=stream.continuation,
+                    replay=True,
+                    replay_complete=True,
+                )
+            return self._end_of(stream.request_id)
+
+        return caught_up
+
+    def _send_end(self, connection: Connection, request_id: str) -> None:
+        connection.send_frame(self._end_of(request_id))
+
+    def _end_of(self, request_id: str) -> str:
+        """The frame that ends a request that is over; who is sent it knows of a lost turn (D4)."""
+        turn = self._ports.turns.of_request(request_id)
+        if turn is None or turn.outcome is None:
+            return frames.chat_response(request_id, body="", done=True, replay=True)
+        if turn.status == "orphaned":
+            self._ports.turns.settle_orphans()
+        return _end_of_turn(turn)
+
+
+def _end_of_turn(turn: StoredTurn) -> str:
+    outcome = turn.outcome or "aborted"
+    return terminal(
+        turn.request_id,
+        Ending(outcome, turn.error_text),
+        message_ids=turn.message_ids,
+        continuation=turn.continuation,
+        replay=outcome != "error",
+    )

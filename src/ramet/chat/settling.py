@@ -1,0 +1,131 @@
+"""Ends a turn: the answer is stored, then the transcript is sent, then the one final frame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.ports import ChatPorts
+from ramet.chat.turn import ChatResult, Message, TurnOutcome, TurnResult
+from ramet.core.failpoints import failpoint
+from ramet.core.public_errors import public_text
+from ramet.errors import StorageError
+from ramet.protocol import frames
+from ramet.protocol.messages import with_parts
+from ramet.protocol.parts import settle_parts
+
+NOT_FINISHED = "The tool call was interrupted before it could finish."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ended; the text is what clients are shown for an error."""
+
+    outcome: TurnOutcome
+    error: str | None = None
+
+
+def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
+    """Store how a turn ended together with its answer, and tell everybody, in this order."""
+    message = None if live.discarded else partial_message(live, ending.outcome)
+    try:
+        _store(ports, live, ending, message=message)
+    except StorageError as error:
+        ports.errors.report(error)
+        ending, message = Ending("error", public_text(error, ports.context.ids)), None
+    failpoint("turn.message_stored")
+    if not live.discarded:
+        ports.clients.broadcast_frame(frames.chat_messages(ports.transcript.all()))
+    ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+    failpoint("turn.ended")
+    return _result(ports, live, ending, message=message)
+
+
+def partial_message(live: LiveTurn, outcome: TurnOutcome) -> Message | None:
+    """The answer as it is to be stored; None when there is nothing to show."""
+    if live.fold is None or not live.fold.has_content:
+        return None
+    message = live.fold.message()
+    return message if outcome == "completed" else settled(message)
+
+
+def settled(message: Message) -> Message:
+    """The message with nothing left open: nobody will go on with it."""
+    parts = message["parts"]
+    open_parts = (
+        [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    )
+    return with_parts(message, settle_parts(open_parts, reason=NOT_FINISHED))
+
+
+def final_frame(live: LiveTurn, ending: Ending) -> str:
+    """The one frame that ends a request, live."""
+    return terminal(
+        live.plan.request_id,
+        ending,
+        message_ids=live.plan.message_ids,
+        continuation=live.plan.continuation,
+    )
+
+
+def terminal(
+    request_id: str,
+    ending: Ending,
+    *,
+    message_ids: Sequence[str],
+    continuation: bool = False,
+    replay: bool = False,
+) -> str:
+    """The one frame that ends a request."""
+    return frames.chat_response(
+        request_id,
+        body=ending.error or "",
+        done=True,
+        error=ending.outcome == "error",
+        continuation=continuation,
+        replay=replay,
+        message_ids=message_ids,
+        outcome=ending.outcome,
+    )
+
+
+def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None) -> None:
+    plan = live.plan
+    with ports.transcript.changing():
+        if message is not None:
+            behind = plan.message_ids[-1] if plan.message_ids else None
+            ports.transcript.put(message, after=behind)
+        ports.turns.end(
+            plan.turn_id,
+            ending.outcome,
+            now=ports.context.clock.now_ms(),
+            error_text=ending.error,
+            status="cleared" if live.discarded else "ended",
+        )
+        if live.phase == "streaming":
+            ports.log.close(plan.stream_id, ending.outcome)
+    ports.log.sweep(ports.runs.bound_requests)
+
+
+def _result(
+    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None
+) -> TurnResult:
+    plan = live.plan
+    if message is not None:
+        ports.hooks.responded(
+            ChatResult(
+                request_id=plan.request_id,
+                message=message,
+                status=ending.outcome,
+                error=ending.error,
+                continuation=plan.continuation,
+            )
+        )
+    result = TurnResult(
+        request_id=plan.request_id,
+        status="skipped" if live.discarded else ending.outcome,
+        error=ending.error,
+        message=message,
+        continuation=plan.continuation,
+    )
+    live.finish(result)
+    return result

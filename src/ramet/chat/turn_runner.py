@@ -1,0 +1,188 @@
+"""Runs one turn: asks its producer for chunks, and stores, folds and announces each of them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from ramet.agent_tools.records import StoredChunk
+from ramet.chat.abortable import Abortable
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.ports import ChatPorts, TurnWatcher
+from ramet.chat.repair import ChunkRepair
+from ramet.chat.settling import Ending, settle
+from ramet.chat.stream_log import StoredStream
+from ramet.chat.turn import ChatErrorContext, Chunk, TurnProducer
+from ramet.core.current import within, working_for
+from ramet.core.failpoints import failpoint
+from ramet.core.json import JsonObject
+from ramet.core.public_errors import UNKNOWN_ERROR, public_text
+from ramet.errors import ChunkTooLarge
+from ramet.protocol import chunks, frames
+from ramet.protocol.parts import MessageFold
+
+MOST_BYTES_PER_CHARACTER = 4
+CANCELLED_ITSELF = "The turn was cancelled by its own code"
+
+
+class StreamFailed(Exception):
+    """The producer gave an `error` chunk: the message is what clients are shown."""
+
+
+class TurnRunner:
+    """Runs the turns of one chat, one at a time."""
+
+    def __init__(self, ports: ChatPorts, producer: TurnProducer, watcher: TurnWatcher) -> None:
+        self._ports = ports
+        self._producer = producer
+        self._watcher = watcher
+        self._cap = ports.context.host_options.max_chunk_bytes
+
+    async def run(self, live: LiveTurn) -> None:
+        """Run a turn to its end, whatever that is.
+
+        When the instance dies meanwhile, this ends without a trace: nothing is sealed and nobody is
+        told; the next instance finds the turn unfinished (D11).
+        """
+        ports, context = self._ports, self._ports.context
+        events, started = context.events, context.clock.now_ms()
+        payload: JsonObject = {
+            "requestId": live.plan.request_id,
+            "trigger": live.plan.trigger,
+            "admission": "queue",
+        }
+        events.emit("chat:turn:start", payload)
+        connection = ports.clients.of(live.sender) if live.sender is not None else None
+        with working_for(ports.agent, connection), within(request_id=live.plan.request_id):
+            ending = await self._ending_of(live)
+        self._watcher.turn_ending(live)
+        result = settle(ports, live, ending)
+        events.emit(
+            "chat:turn:finish",
+            {**payload, "status": result.status, "durationMs": context.clock.now_ms() - started},
+        )
+
+    async def _ending_of(self, live: LiveTurn) -> Ending:
+        if live.is_cancelled():
+            return Ending("aborted")
+        try:
+            self._begin(live)
+            await self._stream(live)
+        except StreamFailed as failure:
+            return await self._failed(live, failure, str(failure))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._ports.context.fence.down or (task is not None and task.cancelling()):
+                raise
+            return await self._failed(live, error, CANCELLED_ITSELF)
+        except Exception as error:  # noqa: BLE001 - whatever a producer raises ends its turn
+            self._ports.context.fence.check()
+            return await self._failed(live, error, public_text(error, self._ports.context.ids))
+        return Ending("aborted" if live.is_cancelled() else "completed")
+
+    async def _failed(self, live: LiveTurn, error: BaseException, text: str) -> Ending:
+        if live.is_cancelled():
+            return Ending("aborted")
+        partial = live.fold.message() if live.fold is not None and live.fold.has_content else None
+        context = ChatErrorContext(
+            request_id=live.plan.request_id,
+            trigger=live.plan.trigger,
+            text=text or UNKNOWN_ERROR,
+            message=partial,
+        )
+        return Ending("error", await self._ports.hooks.failed(error, context) or context.text)
+
+    def _begin(self, live: LiveTurn) -> None:
+        plan, ports = live.plan, self._ports
+        stream = StoredStream(
+            stream_id=plan.stream_id,
+            request_id=plan.request_id,
+            turn_id=plan.turn_id,
+            message_id=plan.assistant_message_id,
+            continuation=plan.continuation,
+        )
+        with ports.context.database.transaction():
+            ports.turns.start(plan.turn_id, ports.context.clock.now_ms())
+            ports.log.open(stream)
+        failpoint("turn.started")
+        live.fold = MessageFold(plan.assistant_message_id, continuation=plan.continuation)
+        live.phase = "streaming"
+        self._watcher.turn_streams(live)
+
+    async def _stream(self, live: LiveTurn) -> None:
+        plan = live.plan
+        last = plan.message_ids[-1] if plan.message_ids else None
+        turn = live.as_turn(self._ports.transcript.until(last))
+        repair = ChunkRepair(None if plan.continuation else plan.assistant_message_id)
+        writer = ChunkWriter(self._ports, live, cap=self._cap)
+        async with (
+            Abortable(live.controller.signal),
+            _closed_after(self._producer.produce(turn)) as given,
+        ):
+            async for chunk in given:
+                if live.is_cancelled():
+                    return
+                for repaired in repair.take(chunk):
+                    writer.write(repaired)
+        if not live.is_cancelled():
+            for repaired in repair.end():
+                writer.write(repaired)
+
+
+@dataclass(slots=True)
+class ChunkWriter:
+    """Stores and announces the chunks of one turn; the way of every chunk, so it is short."""
+
+    ports: ChatPorts
+    live: LiveTurn
+    cap: int
+
+    def write(self, chunk: JsonObject) -> None:
+        """Commit a chunk, then show it to clients and to whoever follows the turn.
+
+        Raises:
+            StreamFailed: It is an `error` chunk, which is no part of the answer.
+            ChunkTooLarge: It is larger than chunks may be.
+        """
+        live = self.live
+        if live.discarded:
+            return
+        if chunk["type"] == chunks.ERROR:
+            raise StreamFailed(str(chunk.get("errorText") or UNKNOWN_ERROR))
+        body = chunks.chunk_body(chunk)
+        if len(body) * MOST_BYTES_PER_CHARACTER > self.cap:
+            self._check_size(body)
+        index = live.next_index
+        self.ports.log.append(live.plan.stream_id, index, body)
+        failpoint("chat.chunk.committed")
+        live.next_index = index + 1
+        if live.fold is not None:
+            live.fold.apply(chunk)
+        self._announce(index, body)
+
+    def _announce(self, index: int, body: str) -> None:
+        live, clients = self.live, self.ports.clients
+        if len(clients):
+            plan = live.plan
+            frame = frames.chat_response(
+                plan.request_id, body=body, done=False, seq=index, continuation=plan.continuation
+            )
+            clients.broadcast_log(frame, live.log_key)
+        if live.tails:
+            item = StoredChunk(sequence=index, body=body)
+            for tail in tuple(live.tails):
+                tail.push(item)
+
+    def _check_size(self, body: str) -> None:
+        size = len(body.encode())
+        if size > self.cap:
+            raise ChunkTooLarge(f"A chunk has {size} bytes; at most {self.cap} are allowed.")
+
+
+@asynccontextmanager
+async def _closed_after(given: AsyncIterator[Chunk]) -> AsyncGenerator[AsyncIterator[Chunk], None]:
+    try:
+        yield given
+    finally:
+        if isinstance(given, AsyncGenerator):
+            await given.aclose()

@@ -1,0 +1,188 @@
+"""Accepts turns, queues them, and ends them early: the one way in for clients, code and parents."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ramet.chat.live_turn import LiveTurn, TurnPlan
+from ramet.chat.ports import ChatPorts, TurnWatcher
+from ramet.chat.settling import Ending, final_frame
+from ramet.chat.turn import TurnProducer, TurnResult, TurnTrigger
+from ramet.chat.turn_queue import TurnQueue
+from ramet.chat.turn_runner import TurnRunner
+from ramet.chat.turn_store import StoredTurn
+from ramet.connections.link import ClientLink
+from ramet.core.current import current
+from ramet.core.failpoints import failpoint
+from ramet.core.json import JsonObject, JsonValue
+from ramet.errors import TurnInsideTurn
+
+ID_LENGTH = 16
+CLEARED = "The chat was cleared"
+CANCELLED = "The turn was cancelled"
+LOST = "The turn ended unexpectedly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRequest:
+    """What a turn is asked for with."""
+
+    trigger: TurnTrigger
+    store: Callable[[TurnPlan], object]
+    """Stores the messages that the turn answers; called inside the accepting transaction."""
+    request_id: str | None = None
+    """Made here when nobody chose one."""
+    message_ids: Sequence[str] = ()
+    body: Mapping[str, JsonValue] = field(default_factory=dict)
+    client_tools: Sequence[JsonObject] = ()
+    sender: ClientLink | None = None
+    run_id: str | None = None
+
+
+class Turns:
+    """The turns of one chat."""
+
+    def __init__(self, ports: ChatPorts, producer: TurnProducer, watcher: TurnWatcher) -> None:
+        self._ports = ports
+        self._watcher = watcher
+        self._runner = TurnRunner(ports, producer, watcher)
+        self._queue: TurnQueue[LiveTurn] = TurnQueue(self._start)
+
+    def __iter__(self) -> Iterator[LiveTurn]:
+        """The running turn, then those that wait."""
+        return iter(self._queue)
+
+    @property
+    def streaming(self) -> LiveTurn | None:
+        """The turn that streams now."""
+        active = self._queue.active
+        return active if active is not None and active.phase == "streaming" else None
+
+    def busy(self) -> str | None:
+        """Why the instance may not be evicted."""
+        return None if self._queue.idle else "a chat turn is running or waiting"
+
+    def find(self, request_id: str) -> LiveTurn | None:
+        """The turn of a request that has not ended."""
+        return next((live for live in self if live.plan.request_id == request_id), None)
+
+    def current(self) -> LiveTurn | None:
+        """The turn that the running code belongs to."""
+        found = current()
+        if found is None or found.agent is not self._ports.agent or found.request_id is None:
+            return None
+        return self.find(found.request_id)
+
+    def accept(self, request: TurnRequest) -> LiveTurn:
+        """Store a turn with its messages in one commit, and put it in the queue.
+
+        A lost turn of an earlier process is not offered any more from here on (D4).
+        """
+        plan = self._plan(request)
+        turns = self._ports.turns
+        with self._ports.transcript.changing():
+            request.store(plan)
+            turns.settle_orphans()
+            turns.insert(
+                StoredTurn(
+                    turn_id=plan.turn_id,
+                    recovery_root=plan.recovery_root,
+                    request_ids=[plan.request_id],
+                    trigger=plan.trigger,
+                    message_ids=plan.message_ids,
+                    assistant_message_id=plan.assistant_message_id,
+                    created_at=self._ports.context.clock.now_ms(),
+                )
+            )
+        failpoint("turn.recorded")
+        return LiveTurn(plan=plan, sender=request.sender)
+
+    def enqueue(self, live: LiveTurn) -> None:
+        """Run an accepted turn as soon as those before it have ended."""
+        self._queue.add(live)
+
+    async def result_of(self, live: LiveTurn) -> TurnResult:
+        """Wait for a turn; when the waiting is cancelled, so is the turn."""
+        answer: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+        live.when_finished(lambda result: None if answer.done() else answer.set_result(result))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if not self._ports.context.fence.down:
+                live.controller.abort(CANCELLED)
+            raise
+
+    def refuse_inside_turn(self) -> None:
+        """Refuse to wait for a turn from inside one, which would be waiting for itself (TQ-005)."""
+        if self.current() is not None:
+            raise TurnInsideTurn(
+                "A turn cannot wait for another turn of the same agent: it would never begin. "
+                "Start it from on_chat_response, or outside of turns."
+            )
+
+    def cancel(self, request_id: str, reason: str = CANCELLED) -> None:
+        """End a turn early and keep what there is of its answer; an unknown id changes nothing."""
+        live = self.find(request_id)
+        if live is not None:
+            live.controller.abort(reason)
+
+    def cancel_all(self, reason: str = CANCELLED) -> None:
+        """End every turn early, those that wait too."""
+        for live in tuple(self):
+            live.controller.abort(reason)
+
+    def reset(self) -> None:
+        """End every turn and forget what it was about: the chat was cleared (TQ-014)."""
+        active = self._queue.active
+        stale = self._queue.reset()
+        for live in (*stale, *([] if active is None else [active])):
+            live.discarded = True
+            live.controller.abort(CLEARED)
+        for live in stale:
+            self._skip(live)
+
+    async def idle(self) -> None:
+        """Wait until no turn runs or waits (TQ-003)."""
+        idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.when_idle(lambda: None if idle.done() else idle.set_result(None))
+        await idle
+
+    def _plan(self, request: TurnRequest) -> TurnPlan:
+        ids = self._ports.context.ids
+        turn_id = ids.message_id("turn_")
+        return TurnPlan(
+            request_id=request.request_id or ids.request_id(),
+            turn_id=turn_id,
+            recovery_root=turn_id,
+            stream_id=ids.url_safe(ID_LENGTH),
+            assistant_message_id=ids.message_id("asst_"),
+            trigger=request.trigger,
+            message_ids=tuple(request.message_ids),
+            body=request.body,
+            client_tools=request.client_tools,
+            run_id=request.run_id,
+        )
+
+    def _start(self, live: LiveTurn) -> None:
+        name = f"turn {live.plan.request_id}"
+        task = self._ports.context.background.start(self._runner.run(live), name=name)
+        task.add_done_callback(lambda _: self._finished(live))
+
+    def _finished(self, live: LiveTurn) -> None:
+        if self._ports.context.fence.down:
+            return
+        if live.result is None:
+            live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
+        self._queue.finished(live)
+        self._watcher.turn_ended(live)
+
+    def _skip(self, live: LiveTurn) -> None:
+        connection = self._ports.clients.of(live.sender) if live.sender is not None else None
+        if connection is not None:
+            connection.send_frame(final_frame(live, Ending("skipped")))
+        live.finish(TurnResult(request_id=live.plan.request_id, status="skipped", error=CLEARED))
+
+
+def ids_of(turns: Iterable[LiveTurn]) -> list[str]:
+    """The ids of turns."""
+    return [live.plan.turn_id for live in turns]

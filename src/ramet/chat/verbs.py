@@ -1,0 +1,153 @@
+"""What users call on a chat agent, and the hooks they override; shared by both families."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ramet.agent_tools.records import ChildRun, Inspection, StoredChunk
+from ramet.chat.child import default_input
+from ramet.chat.child_tail import ChildTail
+from ramet.chat.feature import Chat
+from ramet.chat.progress import ReportOutcome, checked_report
+from ramet.chat.saving import run_saved
+from ramet.chat.stream_reader import read_stored_run
+from ramet.chat.turn import ChatErrorContext, ChatResult, Message, TurnResult
+from ramet.core.durations import Duration
+from ramet.core.json import JsonValue
+from ramet.core.signals import AbortSignal
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def through_stubs(method: F) -> F:
+    """Let other agents call a method that gives an async iterator but is not async itself."""
+    method.__dict__["__ramet_stub_callable__"] = True
+    return method
+
+
+class ChatVerbs:
+    """The chat half of an agent: each method hands over to the chat feature."""
+
+    _ramet_chat: Chat
+
+    read_stored_run = staticmethod(read_stored_run)
+    """Reads a run's items from a stored agent of this class without opening it."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The transcript: UI messages, in order. What is returned is a copy."""
+        return self._ramet_chat.transcript.all()
+
+    async def save_messages(
+        self, messages: Sequence[Message], *, signal: AbortSignal | None = None
+    ) -> TurnResult:
+        """Append messages and answer them in a turn of their own; returns how that ended.
+
+        A message whose id is known replaces the stored one. Aborting the signal, or cancelling the
+        caller, cancels the turn.
+
+        Raises:
+            TurnInsideTurn: Called from inside a turn of the same agent.
+        """
+        return await run_saved(self._ramet_chat, messages, signal)
+
+    async def clear_messages(self) -> None:
+        """Forget the chat: turns end, messages and stored answers go, clients are told."""
+        self._ramet_chat.clear()
+
+    def cancel_chat(self, request_id: str) -> None:
+        """End a turn early and keep what there is of its answer; unknown ids change nothing."""
+        self._ramet_chat.turns.cancel(request_id)
+
+    def cancel_all_chats(self) -> None:
+        """End every turn early, those that wait too."""
+        self._ramet_chat.turns.cancel_all()
+
+    async def wait_until_stable(
+        self, timeout: Duration | None = None
+    ) -> bool:
+        """Wait until no turn runs or waits; False when that takes longer than `timeout` seconds."""
+        return await self._ramet_chat.stable(timeout)
+
+    async def report_progress(
+        self,
+        *,
+        fraction: float | None = None,
+        message: str | None = None,
+        phase: str | None = None,
+        milestone: str | None = None,
+        data: object = None,
+        persist: bool = False,
+    ) -> ReportOutcome:
+        """Tell the parent, and whoever watches, how far the run is that this turn works for.
+
+        Returns:
+            "emitted"; "coalesced" when the last signal was less than 200 ms ago, so that this one
+            is sent a moment later unless another overtakes it; "inactive" outside of a run.
+
+        Raises:
+            ValueError: The fraction is not finite, or the data is not JSON.
+        """
+        return self._ramet_chat.report(
+            checked_report(
+                fraction=fraction,
+                message=message,
+                phase=phase,
+                milestone=milestone,
+                data=data,
+                persist=persist,
+            )
+        )
+
+    def agent_tool_child_run(self, run_id: str) -> ChildRun:
+        """What a run was asked, and the messages that it has added; raises LookupError."""
+        return self._ramet_chat.child.run_of(run_id)
+
+    def on_chat_response(self, result: ChatResult) -> object:
+        """Run after a turn that gave a message, once it has left the queue; may be async."""
+
+    def on_chat_error(self, error: BaseException, ctx: ChatErrorContext) -> object:
+        """Run when a turn failed, before clients are told; may be async.
+
+        A returned text, or the message of a returned exception, is shown instead of the error's.
+        """
+
+    def format_agent_tool_input(
+        self, input: JsonValue, run: ChildRun
+    ) -> str | Mapping[str, object]:
+        """Give the message that a run begins with, as a text or a UI message; may be async."""
+        return default_input(input, run)
+
+    def get_agent_tool_output(self, run_id: str) -> object:
+        """Give the output of a run that has completed; may be async."""
+        return self._ramet_chat.child.default_output(run_id)
+
+    def get_agent_tool_summary(self, run_id: str, output: object) -> object:
+        """Give the summary of a run that has completed; may be async."""
+        return self._ramet_chat.child.default_summary(run_id, output)
+
+    async def start_agent_tool_run(
+        self, input: object, *, run_id: str, signal: AbortSignal | None = None
+    ) -> Inspection:
+        """Begin a run for a parent and return at once; known runs are only looked at."""
+        return await self._ramet_chat.child.start(input, run_id=run_id, signal=signal)
+
+    async def cancel_agent_tool_run(self, run_id: str, reason: str | None = None) -> None:
+        """End a run early; harmless when it has ended."""
+        self._ramet_chat.child.cancel(run_id, reason)
+
+    async def inspect_agent_tool_run(self, run_id: str) -> Inspection | None:
+        """Give what is known of a run; None when nothing is yet."""
+        return self._ramet_chat.child.inspect(run_id)
+
+    async def get_agent_tool_chunks(
+        self, run_id: str, *, after_sequence: int = -1, limit: int | None = None
+    ) -> list[StoredChunk]:
+        """Give the stored items of a run after a chunk index."""
+        return self._ramet_chat.child.chunks(run_id, after=after_sequence, limit=limit)
+
+    @through_stubs
+    def tail_agent_tool_run(
+        self, run_id: str, *, after_sequence: int = -1, signal: AbortSignal | None = None
+    ) -> ChildTail:
+        """Follow the items of a run after a chunk index, until it ends."""
+        return self._ramet_chat.child.tail(run_id, after=after_sequence, signal=signal)
