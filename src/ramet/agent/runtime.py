@@ -108,7 +108,7 @@ class AgentRuntime:
 
     def adopt(self, link: ClientLink) -> None:
         """Take over a client that was greeted by an earlier instance."""
-        self.clients.add(link)
+        self.agent_tools.take_up_replay(self.clients.add(link))
 
     def receive(self, link: ClientLink, message: str | bytes) -> None:
         """Take a client's frame; returns at once, whatever it starts."""
@@ -177,7 +177,6 @@ class AgentRuntime:
         return AgentToolPorts(
             path=context.path,
             database=context.database,
-            files=context.files,
             clock=context.clock,
             ids=context.ids,
             fence=context.fence,

@@ -33,8 +33,10 @@ Outgoing: TypeAlias = Frame | Close
 class FrameSource(Protocol):
     """A replay: gives stored frames from where it stands and notices when it has caught up."""
 
-    def next_page(self) -> Sequence[Frame]:
+    def next_page(self) -> Sequence[Frame] | None:
         """The next frames, some tens of KiB at most; empty once there is nothing more to replay.
+
+        None while they are being fetched: the source calls `Outbox.resume` when they are there.
 
         Called only while nothing else waits. The call that returns nothing must leave its
         connection in the state where live frames are pushed again, in the same step.
@@ -95,6 +97,10 @@ class Outbox:
             self._sources.append(source)
             self._wake()
 
+    def resume(self) -> None:
+        """Ask a replay again that had nothing to give yet."""
+        self._wake()
+
     def close(self, code: int, reason: str = "") -> None:
         """Close the connection after what waits already; only the first call counts."""
         if self._close is None:
@@ -132,9 +138,9 @@ class Outbox:
         while self._sources:
             page = self._sources[0].next_page()
             if self._frames or self._close is not None:
-                return [*page, *self.take_now()]
-            if page:
-                return page
+                return [*(page or ()), *self.take_now()]
+            if page is None or page:
+                return page or ()
             self._sources.popleft()
             if not self._sources:
                 self._frames, self._held = self._held, deque()

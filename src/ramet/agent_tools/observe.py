@@ -1,0 +1,145 @@
+"""Watches the child of a run: its items go to the feed, its last word is how the run ended."""
+
+import math
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from ramet.agent_tools.children import Child
+from ramet.agent_tools.feed import Feed
+from ramet.agent_tools.live_run import CancelPosted, LiveRun
+from ramet.agent_tools.policy import CHILD_GONE, Ending, ending_of, failure, interruption, silence
+from ramet.agent_tools.ports import AgentToolPorts
+from ramet.agent_tools.records import Inspection, StoredChunk
+from ramet.agent_tools.tail_lines import TailLines
+from ramet.errors import InstanceGone
+
+CHILD_PATIENCE = 10.0
+"""Seconds that a child's answer is waited for after the run was cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Follows children for one parent."""
+
+    ports: AgentToolPorts
+
+    async def watch(
+        self, live: LiveRun, first: Inspection | None, *, idle: float | None = None
+    ) -> Ending:
+        """Follow a child until its run has ended, or until nothing more comes of it (QK-001).
+
+        A tail that closes early is taken up again as long as items came through it.
+
+        Args:
+            live: The run.
+            first: What the child said when it was started, for when it says nothing later (AT-044).
+            idle: Seconds of silence after which the run is given up; None waits without end.
+
+        Raises:
+            CancelPosted: The run was cancelled.
+            Exception: What the child raised while it was followed or asked.
+        """
+        while True:
+            before = live.feed.activity
+            with live.interruptible(0.0):
+                silent = await self._follow(live, idle)
+            ending = await self._asked(live, first)
+            if ending is not None:
+                return ending
+            if silent or live.feed.activity == before:
+                lost = silence(tailable=live.child.tailable)
+                return interruption(lost, child_still_running=True)
+
+    async def collect(self, child: Child, feed: Feed) -> None:
+        """Pass on what a child has stored and the feed has not seen; progress is not stored."""
+        while True:
+            before = feed.next_chunk
+            for item in await child.chunks(feed.last_sequence):
+                if item.kind != "progress":
+                    feed.take(item)
+            if feed.next_chunk == before:
+                return
+
+    async def _asked(self, live: LiveRun, first: Inspection | None) -> Ending | None:
+        """What the child says after its tail has ended; None while it is still at work (AT-074)."""
+        if live.cancel_reason is not None:
+            raise CancelPosted
+        path = live.child.path.leaf
+        if not self.ports.registry.has(path.class_name, path.name):
+            return failure(CHILD_GONE)
+        try:
+            with live.interruptible(CHILD_PATIENCE):
+                ending = ending_of(await live.child.inspect() or first)
+                if ending is not None:
+                    await self.collect_what_can_be(live)
+        except InstanceGone:
+            self.ports.fence.check()
+            return interruption("inspect-failed")
+        return ending
+
+    async def collect_what_can_be(self, live: LiveRun) -> bool:
+        """Collect, and say whether that worked: a run ends also without its chunks (AT-295)."""
+        try:
+            await self.collect(live.child, live.feed)
+        except Exception as error:  # noqa: BLE001 - whatever the child raised, the run has ended
+            self.ports.fence.check()
+            self.ports.errors.report(error)
+            return False
+        return True
+
+    async def _follow(self, live: LiveRun, idle: float | None) -> bool:
+        """Pass items on until the child's tail ends; True when it was given up for its silence."""
+        if not live.child.tailable:
+            await self.collect(live.child, live.feed)
+            return False
+        try:
+            async with live.child.tail(live.feed.last_sequence) as items:
+                if idle is None:
+                    await _forward(items, live)
+                    return False
+                return await self._forward_while_lively(items, live, idle=idle)
+        except InstanceGone:
+            self.ports.fence.check()
+            return False
+
+    async def _forward_while_lively(
+        self, items: AsyncIterator[object], live: LiveRun, *, idle: float
+    ) -> bool:
+        budget = None if math.isinf(idle) else idle
+        lines = TailLines()
+        while True:
+            try:
+                async with self.ports.clock.timeout(budget):
+                    item = await anext(items)
+            except StopAsyncIteration:
+                _take_all(lines.end(), live)
+                return False
+            except TimeoutError:
+                return True
+            _take(item, lines, live)
+
+
+def _take(item: object, lines: TailLines, live: LiveRun) -> None:
+    """Pass one item of a tail on: a chunk as it is, bytes line by line."""
+    if isinstance(item, StoredChunk):
+        live.feed.take(item)
+    elif isinstance(item, bytes | bytearray | memoryview):
+        _take_all(lines.feed(bytes(item)), live)
+    else:
+        raise live.child.wrong_item(item)
+
+
+def _take_all(chunks: Iterable[StoredChunk], live: LiveRun) -> None:
+    for chunk in chunks:
+        live.feed.take(chunk)
+
+
+async def _forward(items: AsyncIterator[object], live: LiveRun) -> None:
+    take = live.feed.take
+    lines = TailLines()
+    async for item in items:
+        if type(item) is StoredChunk:
+            take(item)
+        else:
+            _take(item, lines, live)
+    _take_all(lines.end(), live)

@@ -1,0 +1,35 @@
+"""What a parent keeps and shows of a run's input: a preview, never the input itself (D30)."""
+
+from typing import Final
+
+from ramet.core.json import JsonValue, NotJson, dumps, loads, to_json
+from ramet.protocol.run_events import ABSENT, Absent
+
+PREVIEW_LENGTH: Final = 500
+ELLIPSIS: Final = "..."
+
+
+def input_preview(input: object, given: object = None) -> JsonValue | Absent:
+    """Give the preview of an input: the caller's own, else one made from the input.
+
+    Raises:
+        NotJson: The caller's own preview is nothing JSON can carry.
+    """
+    if given is not None:
+        return to_json(given)
+    if input is ABSENT:
+        return ABSENT
+    if isinstance(input, str):
+        return _sendable(input[:PREVIEW_LENGTH])
+    try:
+        text = dumps(input)
+    except NotJson:
+        return _sendable(str(input)[:PREVIEW_LENGTH])
+    if len(text) <= PREVIEW_LENGTH:
+        return loads(text)
+    return text[: PREVIEW_LENGTH - len(ELLIPSIS)] + ELLIPSIS
+
+
+def _sendable(text: str) -> str:
+    """The text without lone surrogates, which no frame can carry."""
+    return text.encode("utf-8", "replace").decode()

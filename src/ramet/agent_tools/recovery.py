@@ -1,0 +1,132 @@
+"""Ends what an earlier instance left unfinished: by the child's word, else as `interrupted`."""
+
+from dataclasses import dataclass, field
+
+from ramet.agent_tools.carry_out import RunTasks
+from ramet.agent_tools.dispatch import Dispatcher
+from ramet.agent_tools.live_run import LiveRun
+from ramet.agent_tools.policy import Ending, ending_of, interruption, silence
+from ramet.agent_tools.ports import AgentToolPorts
+from ramet.agent_tools.records import Inspection
+from ramet.agent_tools.run_store import StoredRun
+from ramet.protocol.run_events import HARD_TERMINAL, InterruptedReason
+
+INSPECT_TIMEOUT = 2.0
+"""Seconds that one child may take to say how its run is."""
+CLASSIFY_TIMEOUT = 5.0
+"""Seconds that all of them may take together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    ending: Ending
+    counted: bool
+    """Whether all chunks of the run have their numbers."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovery:
+    """Brings the awaited runs of an earlier instance to an end, in the background."""
+
+    ports: AgentToolPorts
+    dispatcher: Dispatcher
+    tasks: RunTasks
+    _noted: list[StoredRun] = field(default_factory=list)
+
+    def note(self) -> None:
+        """Remember what is unfinished now: runs that `on_start` begins are not meant (AT-283)."""
+        self._noted = self.dispatcher.runs.unfinished_awaited()
+
+    def begin(self) -> None:
+        """Start to recover what was noted; who asks for one of those runs joins it (AT-287)."""
+        noted, self._noted = self._noted, []
+        lives = [live for run in noted if (live := self._claimed(run.run_id)) is not None]
+        if lives:
+            self.ports.background.start(self._recover(lives), name="recover runs")
+
+    def _claimed(self, run_id: str) -> LiveRun | None:
+        run = self.dispatcher.runs.get(run_id)
+        in_flight = self.dispatcher.in_flight
+        if run is None or run.status in HARD_TERMINAL or in_flight.get(run_id) is not None:
+            return None
+        live = self.dispatcher.live_again(run)
+        live.child_started = True
+        in_flight.add(live)
+        return live
+
+    async def _recover(self, lives: list[LiveRun]) -> None:
+        begun = self.ports.clock.monotonic()
+        total = int(CLASSIFY_TIMEOUT * 1000)
+        self._emit("begin", runCount=len(lives), totalTimeoutMs=total)
+        try:
+            ended = [(live, await self._seal(live, begun)) for live in lives]
+            for live, (ending, sealed) in ended:
+                if sealed is not None:
+                    await self.tasks.finalizer.tell(sealed)
+                self.tasks.settle(live, ending)
+        except Exception as error:
+            self.ports.fence.check()
+            self._emit("failed", error=type(error).__name__)
+            for live in lives:
+                self.tasks.in_flight.forget(live)
+                live.sealed.set()
+                live.fail(error)
+            raise
+        self._emit("complete", runCount=len(lives), elapsedMs=self._elapsed_ms(begun))
+
+    async def _seal(self, live: LiveRun, begun: float) -> tuple[Ending, StoredRun | None]:
+        verdict = await self._classified(live, begun)
+        ending = verdict.ending
+        if ending.status == "interrupted" and live.cancel_reason is not None:
+            ending = await self.tasks.cancel_child(live)
+        sealed = self.tasks.finish(live, ending, counted=verdict.counted)
+        self._emit(
+            "row",
+            runId=live.run_id,
+            agentType=live.feed.run.agent_type,
+            status=ending.status,
+            reason=ending.error,
+            elapsedMs=self._elapsed_ms(begun),
+        )
+        return ending, sealed
+
+    async def _classified(self, live: LiveRun, begun: float) -> _Verdict:
+        """What became of a run, by its child, within the time that is left (AT-290 … AT-298)."""
+        remaining = CLASSIFY_TIMEOUT - (self.ports.clock.monotonic() - begun)
+        if remaining <= 0:
+            self._emit("deadline", runId=live.run_id)
+            return _lost("recovery-deadline")
+        try:
+            async with self.ports.clock.timeout(min(INSPECT_TIMEOUT, remaining)):
+                inspection = await live.child.inspect()
+        except TimeoutError:
+            return _lost("inspect-timeout")
+        except Exception as error:  # noqa: BLE001 - whatever the child raised, the row must not stay open
+            self.ports.fence.check()
+            self.ports.errors.report(error)
+            return _lost("inspect-failed")
+        counted = await self._collected(live, min(INSPECT_TIMEOUT, remaining))
+        ending = ending_of(inspection) or _still_running(live, inspection)
+        return _Verdict(ending=ending, counted=counted)
+
+    async def _collected(self, live: LiveRun, patience: float) -> bool:
+        try:
+            async with self.ports.clock.timeout(patience):
+                return await self.tasks.observer.collect_what_can_be(live)
+        except TimeoutError:
+            return False
+
+    def _emit(self, step: str, **payload: str | int | None) -> None:
+        self.ports.events.emit(f"agent_tool:recovery:{step}", dict(payload))
+
+    def _elapsed_ms(self, begun: float) -> int:
+        return round((self.ports.clock.monotonic() - begun) * 1000)
+
+
+def _lost(reason: InterruptedReason) -> _Verdict:
+    return _Verdict(ending=interruption(reason), counted=False)
+
+
+def _still_running(live: LiveRun, inspection: Inspection | None) -> Ending:
+    lost = silence(tailable=live.child.tailable)
+    return interruption(lost, child_still_running=None if inspection is None else True)

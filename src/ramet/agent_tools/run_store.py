@@ -1,0 +1,299 @@
+"""The registry of runs in the parent's database: the table `cf_agent_tool_runs`."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from ramet.agent_tools.policy import Ending
+from ramet.agent_tools.records import RunInfo
+from ramet.core.json import JsonValue, dumps, loads_or_raw
+from ramet.protocol.run_events import Absent, InterruptedReason, RunStatus
+from ramet.storage import Database, Row
+
+CREATE_TABLE = """
+CREATE TABLE cf_agent_tool_runs (
+    run_id TEXT PRIMARY KEY NOT NULL,
+    parent_tool_call_id TEXT,
+    agent_type TEXT NOT NULL,
+    input_preview TEXT,
+    input_redacted INTEGER NOT NULL DEFAULT 1,
+    status TEXT NOT NULL,
+    summary TEXT,
+    output_json TEXT,
+    error_message TEXT,
+    interrupted_reason TEXT,
+    child_still_running INTEGER,
+    display_metadata TEXT,
+    display_order INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER NOT NULL,
+    completed_at INTEGER,
+    detached INTEGER NOT NULL DEFAULT 0,
+    detached_on_finish TEXT,
+    detached_notify_source TEXT,
+    detached_max_budget_at INTEGER,
+    detached_no_progress_budget_ms INTEGER,
+    detached_on_milestones TEXT,
+    last_progress_at INTEGER,
+    finish_claimed_at INTEGER,
+    finish_delivered_at INTEGER,
+    give_up_claimed_at INTEGER,
+    give_up_delivered_at INTEGER,
+    call_position INTEGER,
+    recovery_root TEXT
+)
+"""
+CREATE_CALL_INDEX = """
+CREATE INDEX cf_agent_tool_runs_by_call
+ON cf_agent_tool_runs (parent_tool_call_id, display_order)
+"""
+CREATE_TIME_INDEX = """
+CREATE INDEX cf_agent_tool_runs_by_time ON cf_agent_tool_runs (started_at)
+"""
+CREATE_UNFINISHED_INDEX = """
+CREATE INDEX cf_agent_tool_runs_unfinished ON cf_agent_tool_runs (started_at)
+WHERE status IN ('starting', 'running')
+"""
+
+INSERT = """
+INSERT INTO cf_agent_tool_runs (
+    run_id, parent_tool_call_id, agent_type, input_preview, input_redacted, status,
+    error_message, display_metadata, display_order, started_at, completed_at,
+    call_position, recovery_root
+) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+GET = "SELECT rowid AS ordinal, * FROM cf_agent_tool_runs WHERE run_id = ?"
+UNFINISHED = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs WHERE status IN ('starting', 'running')
+ORDER BY started_at, rowid
+"""
+UNFINISHED_AWAITED = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE status IN ('starting', 'running') AND detached = 0
+ORDER BY started_at, rowid
+"""
+COUNT_UNFINISHED = """
+SELECT count(*) AS active FROM cf_agent_tool_runs WHERE status IN ('starting', 'running')
+"""
+NEWEST = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+ORDER BY started_at DESC, rowid DESC LIMIT ?
+"""
+OF_CALLS = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE parent_tool_call_id IN (SELECT value FROM json_each(?))
+ORDER BY started_at DESC, rowid DESC LIMIT ?
+"""
+LISTED = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE (?1 IS NULL OR agent_type = ?1)
+    AND (?2 IS NULL OR parent_tool_call_id = ?2)
+    AND (?3 IS NULL OR status IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR started_at < ?4)
+ORDER BY started_at, rowid
+"""
+MARK_RUNNING = """
+UPDATE cf_agent_tool_runs SET status = 'running' WHERE run_id = ? AND status = 'starting'
+"""
+SEAL = """
+UPDATE cf_agent_tool_runs
+SET status = ?, summary = ?, output_json = ?, error_message = ?, interrupted_reason = ?,
+    child_still_running = ?, completed_at = ?
+WHERE run_id = ? AND status NOT IN ('completed', 'error', 'aborted')
+"""
+FILL = """
+UPDATE cf_agent_tool_runs
+SET output_json = coalesce(output_json, ?), summary = coalesce(summary, ?)
+WHERE run_id = ? AND status = 'completed'
+"""
+DELETE = "DELETE FROM cf_agent_tool_runs WHERE run_id = ?"
+
+_IDS_AT_ONCE = 500
+
+
+def create_runs(database: Database) -> None:
+    """Make the table; one of the first migration's steps."""
+    for statement in (CREATE_TABLE, CREATE_CALL_INDEX, CREATE_TIME_INDEX, CREATE_UNFINISHED_INDEX):
+        database.run(statement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """One run as the parent keeps it."""
+
+    run_id: str
+    agent_type: str
+    status: RunStatus
+    parent_tool_call_id: str | None = None
+    input_preview: JsonValue | Absent = Absent.ABSENT
+    display: JsonValue = None
+    display_order: int = 0
+    summary: str | None = None
+    output: JsonValue | Absent = Absent.ABSENT
+    error: str | None = None
+    reason: InterruptedReason | None = None
+    child_still_running: bool | None = None
+    detached: bool = False
+    notify_source: str | None = None
+    started_at: int = 0
+    completed_at: int | None = None
+    call_position: int | None = None
+    """Which run of its tool call this is, from 0; None outside a tool call."""
+    ordinal: int = 0
+    """Tells runs of one millisecond apart: a later one has a higher number."""
+    recovery_root: str | None = None
+    """The turn the run belongs to; None outside a turn."""
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Sorts runs by when they were started, the oldest first."""
+        return self.started_at, self.ordinal
+
+    def info(self) -> RunInfo:
+        """The run as hooks are told of it."""
+        return RunInfo(
+            run_id=self.run_id,
+            agent_type=self.agent_type,
+            status=self.status,
+            parent_tool_call_id=self.parent_tool_call_id,
+            input_preview=self.input_preview,
+            display=self.display,
+            display_order=self.display_order,
+            notify_source=self.notify_source,
+            started_at=self.started_at,
+            completed_at=self.completed_at,
+        )
+
+
+class RunStore:
+    """Reads and writes runs; the only place that knows the table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, run: StoredRun) -> None:
+        """Keep a new run; the input itself is never stored, only its preview (AT-028)."""
+        self._database.run(
+            INSERT,
+            run.run_id,
+            run.parent_tool_call_id,
+            run.agent_type,
+            _json(run.input_preview),
+            run.status,
+            run.error,
+            None if run.display is None else dumps(run.display),
+            run.display_order,
+            run.started_at,
+            run.completed_at,
+            run.call_position,
+            run.recovery_root,
+        )
+
+    def get(self, run_id: str) -> StoredRun | None:
+        """One run; None when there is none of that id."""
+        row = self._database.one(GET, run_id)
+        return None if row is None else _run(row)
+
+    def unfinished(self) -> list[StoredRun]:
+        """All runs that are starting or running, oldest first."""
+        return [_run(row) for row in self._database.query(UNFINISHED)]
+
+    def unfinished_awaited(self) -> list[StoredRun]:
+        """The runs that are starting or running and that somebody waits for, oldest first."""
+        return [_run(row) for row in self._database.query(UNFINISHED_AWAITED)]
+
+    def count_unfinished(self) -> int:
+        """How many runs hold a slot (AT-192)."""
+        row = self._database.one(COUNT_UNFINISHED)
+        return 0 if row is None else row["active"]
+
+    def newest(self, limit: int) -> list[StoredRun]:
+        """The newest runs, newest first."""
+        return [_run(row) for row in self._database.query(NEWEST, limit)]
+
+    def of_calls(self, tool_call_ids: Collection[str], limit: int) -> list[StoredRun]:
+        """The newest runs of some tool calls, newest first."""
+        found: list[StoredRun] = []
+        for some in _batches(tool_call_ids):
+            rows = self._database.query(OF_CALLS, dumps(some), limit)
+            found.extend(_run(row) for row in rows)
+        return sorted(found, key=lambda run: run.age, reverse=True)[:limit]
+
+    def matching(
+        self,
+        *,
+        agent_type: str | None = None,
+        parent_tool_call_id: str | None = None,
+        statuses: Sequence[str] | None = None,
+        started_before: int | None = None,
+    ) -> list[StoredRun]:
+        """The runs that fit all that is given, oldest first."""
+        wanted = None if statuses is None else dumps(statuses)
+        rows = self._database.query(LISTED, agent_type, parent_tool_call_id, wanted, started_before)
+        return [_run(row) for row in rows]
+
+    def mark_running(self, run_id: str) -> bool:
+        """Move a run from starting to running; nothing else is changed (AT-039)."""
+        return self._database.run(MARK_RUNNING, run_id) > 0
+
+    def seal(self, run_id: str, ending: Ending, completed_at: int) -> bool:
+        """Write how a run ended; False when it has a hard terminal already, or is gone (AT-058)."""
+        still = ending.child_still_running
+        touched = self._database.run(
+            SEAL,
+            ending.status,
+            ending.summary,
+            _json(ending.output),
+            ending.error,
+            ending.reason,
+            None if still is None else int(still),
+            completed_at,
+            run_id,
+        )
+        return touched > 0
+
+    def fill(self, run_id: str, ending: Ending) -> None:
+        """Add what a completed run lacks of its result; nothing that is there changes (AT-060)."""
+        self._database.run(FILL, _json(ending.output), ending.summary, run_id)
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run."""
+        self._database.run(DELETE, run_id)
+
+
+def _run(row: Row) -> StoredRun:
+    still = row["child_still_running"]
+    return StoredRun(
+        run_id=row["run_id"],
+        agent_type=row["agent_type"],
+        status=row["status"],
+        parent_tool_call_id=row["parent_tool_call_id"],
+        input_preview=_value(row["input_preview"]),
+        display=loads_or_raw(row["display_metadata"]),
+        display_order=row["display_order"],
+        summary=row["summary"],
+        output=_value(row["output_json"]),
+        error=row["error_message"],
+        reason=row["interrupted_reason"],
+        child_still_running=None if still is None else bool(still),
+        detached=bool(row["detached"]),
+        notify_source=row["detached_notify_source"],
+        started_at=row["started_at"],
+        completed_at=row["completed_at"],
+        call_position=row["call_position"],
+        recovery_root=row["recovery_root"],
+        ordinal=row["ordinal"],
+    )
+
+
+def _value(text: str | None) -> JsonValue | Absent:
+    return Absent.ABSENT if text is None else loads_or_raw(text)
+
+
+def _json(value: JsonValue | Absent) -> str | None:
+    return None if isinstance(value, Absent) else dumps(value)
+
+
+def _batches(ids: Collection[str]) -> Iterator[list[str]]:
+    remaining = iter(ids)
+    while some := list(islice(remaining, _IDS_AT_ONCE)):
+        yield some

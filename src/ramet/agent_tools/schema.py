@@ -1,0 +1,15 @@
+"""The tables of agent-tool runs in a parent's database, as numbered schema changes."""
+
+from ramet.agent_tools.frame_store import create_frames
+from ramet.agent_tools.run_store import create_runs
+from ramet.storage import Database, Migration
+
+
+def _first(database: Database) -> None:
+    create_runs(database)
+    create_frames(database)
+
+
+AGENT_TOOL_MIGRATIONS: tuple[Migration, ...] = (
+    Migration(component="agent:agent_tools", number=1, apply=_first),
+)

@@ -1,0 +1,42 @@
+"""Reads what a child's progress and milestone chunks say."""
+
+from ramet.agent_tools.records import Progress
+from ramet.core.json import JsonObject, JsonValue, loads_object
+
+
+def progress_of(body: str, *, at: int) -> Progress | None:
+    """The signal as `on_progress` is told of it, at the parent's time; None if unreadable."""
+    data = _data(body)
+    if data is None:
+        return None
+    return Progress(
+        fraction=_number(data.get("fraction")),
+        message=_text(data.get("message")),
+        phase=_text(data.get("phase")),
+        milestone=_text(data.get("name")),
+        data=data.get("data"),
+        at=at,
+    )
+
+
+def milestone_key(body: str) -> str:
+    """What tells one milestone of a run from another: its sequence, else all of it."""
+    data = _data(body)
+    sequence = data.get("sequence") if data else None
+    return f"#{sequence}" if isinstance(sequence, int) else body
+
+
+def _data(body: str) -> JsonObject | None:
+    chunk = loads_object(body)
+    data = chunk.get("data") if chunk else None
+    return data if isinstance(data, dict) else None
+
+
+def _number(value: JsonValue) -> float | None:
+    if isinstance(value, bool):
+        return None
+    return value if isinstance(value, int | float) else None
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
