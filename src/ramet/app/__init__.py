@@ -1,0 +1,1 @@
+"""`App`: one object that a web server can run."""

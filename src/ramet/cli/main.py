@@ -1,0 +1,70 @@
+"""The command `ramet`."""
+
+import importlib
+import logging
+import os
+from pathlib import Path
+
+import click
+
+from ramet.app.app import DATA_VARIABLE, App
+from ramet.cli.target import load_application
+from ramet.errors import RametError
+from ramet.web.server import SOCKET_FRAME_BYTES, ServeOptions, serve
+
+_ELSEWHERE = {"demo": "ramet.demo.command"}
+"""Commands that bring modules of their own, which are loaded only for them."""
+
+
+class Commands(click.Group):
+    """The subcommands; what ramet itself raises is one sentence on stderr and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except RametError as error:
+            raise click.ClickException(str(error)) from error
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=Commands)
+@click.version_option(package_name="ramet", prog_name="ramet")
+def main() -> None:
+    """Durable agents that use other agents as tools."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(name)s: %(message)s")
+
+
+@main.command("serve")
+@click.argument("target", metavar="MODULE:APP")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=8000, show_default=True, help="The port; 0 takes a free one.")
+@click.option("--data", type=click.Path(path_type=Path), help="Where the agents are stored.")
+def serve_command(target: str, host: str, port: int, data: Path | None) -> None:  # noqa: PLR0917 - click's way
+    """Serve the application APP of MODULE until SIGTERM.
+
+    Running turns get the app's grace period before the sockets close; a second signal stops it
+    at once.
+    """
+    if data is not None:
+        os.environ[DATA_VARIABLE] = str(data)
+    app = load_application(target)
+    largest = SOCKET_FRAME_BYTES
+    if isinstance(app, App):
+        app.data_dir = data or app.data_dir
+        largest = max(largest, 2 * app.options.max_frame_bytes)
+    serve(app, ServeOptions(host=host, port=port, max_frame_bytes=largest, on_ready=_announce))
+
+
+def _announce(url: str) -> None:
+    click.echo(f"Serving at {url} (stop with Ctrl-C)", err=True)
