@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from tests.support.server import environment
+
 HERE = Path(__file__).parent
 NPM_FOLDER = "tests/browser"
 GROUP_TIMEOUT = 900
@@ -46,13 +48,26 @@ class Group:
             pytest.fail(outcome.detail, pytrace=False)
 
 
-def run_group(name: str, server: str, *, agent: str = "ChatAgent") -> Group:
-    """Run every check of a group against the server at `host:port`."""
+def run_group(
+    name: str, server: str, *, agent: str = "ChatAgent", start: Sequence[str] = ()
+) -> Group:
+    """Run every check of a group against the server at `host:port`.
+
+    Checks that kill the server start it themselves, with the command line `start`.
+    """
     _require_packages()
     build_page()
     command = ["node", "run.mjs", name, "--server", server, "--agent", agent]
+    if start:
+        command += ["--start", json.dumps(list(start))]
     run = subprocess.run(
-        command, cwd=HERE, capture_output=True, text=True, timeout=GROUP_TIMEOUT, check=False
+        command,
+        cwd=HERE,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=GROUP_TIMEOUT,
+        check=False,
     )
     outcomes = dict(_outcomes(run.stdout))
     log = f"{' '.join(command)}: exit {run.returncode}\n{run.stderr[-4000:]}"

@@ -1,6 +1,8 @@
 // Runs one group of checks against a running server:
 //
 //   node run.mjs GROUP --server HOST:PORT [--agent ChatAgent] [--only PART-OF-A-NAME]
+//
+// A group that kills the server starts it itself: --start '["COMMAND", "ARGUMENT", …]'
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -8,6 +10,7 @@ import { parseArgs } from "node:util";
 import { Bench } from "./rig/bench.mjs";
 import { startChromium } from "./rig/chromium.mjs";
 import { runChecks } from "./rig/report.mjs";
+import { Victim } from "./rig/victim.mjs";
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 
@@ -17,6 +20,7 @@ const { positionals, values } = parseArgs({
     server: { type: "string" },
     agent: { type: "string", default: "ChatAgent" },
     only: { type: "string" },
+    start: { type: "string" },
   },
 });
 const [group] = positionals;
@@ -26,6 +30,8 @@ const [host, port] = values.server.split(":");
 const server = { host, port: Number(port) };
 const { checks, kind } = await import(`./checks/${group}.mjs`);
 const { agent, only } = values;
+const victim = values.start ? new Victim(JSON.parse(values.start), server) : null;
+await victim?.start();
 
 if (kind === "node") {
   const bench = { server: values.server, agent };
@@ -34,11 +40,12 @@ if (kind === "node") {
   const browser = await startChromium();
   const pages = kind === "demo" ? null : path.join(HERE, "dist");
   const prepare = async () => {
-    const bench = new Bench(browser, server, { agent, pages });
+    const bench = new Bench(browser, server, { agent, pages, victim });
     await bench.start();
     return { bench, close: () => bench.close() };
   };
   await runChecks(checks, prepare, only);
   await browser.close();
 }
+await victim?.stop();
 process.exit(0);

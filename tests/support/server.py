@@ -38,18 +38,27 @@ def free_port() -> int:
         return port
 
 
+def command_line(*command: str, folder: Path, port: int) -> list[str]:
+    """The whole command that serves with its data in `folder`, to be run in `ROOT`."""
+    program = "from ramet.cli.main import main; main()"
+    place = ["--port", str(port), "--data", str(folder / "data")]
+    return [sys.executable, "-c", program, *command, *place]
+
+
+def environment() -> dict[str, str]:
+    """The environment in which the command finds the package and the tests."""
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+
+
 def start(*command: str, folder: Path, port: int | None = None) -> Server:
     """Start `ramet COMMAND … --port --data` with its data in `folder`, and wait for the port."""
     port = port or free_port()
     log = folder / "server.log"
-    arguments = [*command, "--port", str(port), "--data", str(folder / "data")]
-    program = "from ramet.cli.main import main; main()"
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
+            command_line(*command, folder=folder, port=port),
             cwd=ROOT,
-            env=environment,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

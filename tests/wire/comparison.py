@@ -3,12 +3,12 @@
 import asyncio
 
 import ramet
-from ramet.core.json import JsonObject
+from ramet.core.json import JsonObject, JsonValue
 from tests.wire.researchers import Researcher
 from tests.wire.script import Command, Topic
 
 
-async def compare(agent: ramet.Agent, command: Command, tool_call_id: str) -> JsonObject:
+async def compare(agent: ramet.Agent[JsonValue], command: Command, tool_call_id: str) -> JsonObject:
     """Research both at once; a side that failed says why instead of a summary."""
     first, second = command.args[:2]
     topics = [Topic(topic=first), Topic(topic=second)]
@@ -32,7 +32,7 @@ async def compare(agent: ramet.Agent, command: Command, tool_call_id: str) -> Js
     }
 
 
-def _side(query: str, result: ramet.RunResult[object]) -> JsonObject:
+def _side(query: str, result: ramet.RunResult[JsonValue]) -> JsonObject:
     if result.status == "completed":
         return {"query": query, "summary": result.summary}
     return {"query": query, "error": result.error}

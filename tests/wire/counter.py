@@ -33,7 +33,7 @@ class CounterAgent(ramet.Agent[Count]):
     ) -> bool:
         return request.query.get("mode") != "silent"
 
-    def on_before_sub_agent(
+    async def on_before_sub_agent(
         self, request: ramet.Request, target: ramet.Target
     ) -> ramet.Response | None:
         if target.name == "forbidden":
@@ -62,8 +62,8 @@ class CounterAgent(ramet.Agent[Count]):
     @ramet.rpc(streaming=True)
     async def count_to(self, stream: ramet.RpcStream, n: int) -> None:
         for number in range(1, n + 1):
-            await stream.send(number)
-        await stream.end("done")
+            stream.send(number)
+        stream.end("done")
 
     @ramet.rpc
     async def start_report(self, topic: str) -> str | None:

@@ -36,14 +36,11 @@ class ThinkAgent(ramet.Think):
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
             asked = last_asked(self.messages)
-            returned = tool_output(messages)
-            command = parse(asked.text)
-            deltas = (
-                answer(command, f"call_{asked.id}")
-                if returned is None
-                else report(command, returned)
-            )
-            async for delta in deltas:
+            command, output = parse(asked.text), tool_output(messages)
+            if output is not None:
+                yield report(command, output)
+                return
+            async for delta in answer(command, f"call_{asked.id}"):
                 yield delta
 
         return FunctionModel(stream_function=stream, model_name="scripted")

@@ -26,19 +26,13 @@ export function ModelLine() {
   if (info === null) return <p className="model-line">&nbsp;</p>;
   return (
     <p className="model-line">
-      {info.offline ? (
-        <>
-          Answered by <strong>{info.model}</strong>, which is no language model
-          <span className="wide-only">
-            : it decides by rule and quotes what the agents really find
-          </span>
-          .
-        </>
-      ) : (
-        <>
-          Answered by <strong>{info.model}</strong>.
-        </>
+      Answered by <strong>{info.model}</strong>
+      {info.offline && (
+        <span className="wide-only">
+          : it decides by rule and quotes what the agents really find
+        </span>
       )}
+      .
       {info.folder ? (
         <span className="wide-only">
           {" "}

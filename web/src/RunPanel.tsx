@@ -21,6 +21,7 @@ const STATUS: Record<Run["status"], string> = {
 export function RunPanel({ run, onOpen }: Props) {
   const title = runTitle(run);
   const input = preview(run.inputPreview);
+  const repeatsTitle = input.startsWith(title);
   return (
     <section
       className="run"
@@ -32,6 +33,7 @@ export function RunPanel({ run, onOpen }: Props) {
       <header className="run-header">
         <AgentIcon agentType={run.agentType} />
         <h3>{title}</h3>
+        {title !== run.agentType && <span className="run-agent">{run.agentType}</span>}
         <span className="badge" data-status={run.status}>
           {STATUS[run.status]}
         </span>
@@ -44,7 +46,7 @@ export function RunPanel({ run, onOpen }: Props) {
           Open as chat
         </button>
       </header>
-      {input !== "" && <p className="run-input">{input}</p>}
+      {input !== "" && !repeatsTitle && <p className="run-input">{input}</p>}
       <RunProgress run={run} />
       <RunParts parts={run.parts} running={run.status === "running"} label={`Work of ${title}`} />
       <RunEnd run={run} />

@@ -8,9 +8,10 @@ export class Bench {
   /**
    * @param {import("playwright-core").Browser} browser
    * @param {{host: string, port: number}} server
-   * @param {{agent: string, pages: string | null}} options
+   * @param {{agent: string, pages: string | null, victim?: import("./victim.mjs").Victim | null}} options
    */
-  constructor(browser, server, { agent, pages }) {
+  constructor(browser, server, { agent, pages, victim = null }) {
+    this.victim = victim;
     this.browser = browser;
     this.server = server;
     this.agent = agent;

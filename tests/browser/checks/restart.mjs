@@ -1,0 +1,95 @@
+// Pages that stay open while the server is killed and started again on the same data.
+import assert from "node:assert/strict";
+
+import { answer, runText, transcript, words } from "../rig/tab.mjs";
+
+export const kind = "restart";
+
+/** @typedef {import("../rig/bench.mjs").Bench} Bench */
+/** @typedef {import("../page/probe").Probe} Probe */
+/** @typedef {import("../page/probe").Run} Run */
+
+const WORDS = "alpha beta gamma delta epsilon zeta eta theta";
+
+/** @param {Probe} state */
+function theRun(state) {
+  return /** @type {Run} */ (Object.values(state.runs)[0]);
+}
+
+/** @param {Bench} bench */
+async function killAndStart(bench) {
+  await bench.victim?.kill();
+  await bench.victim?.start();
+}
+
+/** @param {import("../rig/tab.mjs").Tab} tab */
+function settled(tab) {
+  return tab.wait(
+    (r) => r.identified && r.chat?.status === "ready" && !r.chat.isStreaming && r.chat.error === null,
+    "the page to come to rest",
+    20_000,
+  );
+}
+
+/** Event frames that are kept: progress is not. @param {Probe} state */
+function kept(state) {
+  return state.frames
+    .filter(({ type }) => type === "agent-tool-event")
+    .map((/** @type {any} */ { replay, ...frame }) => frame)
+    .filter(({ event }) => !event.body?.includes("data-agent-progress"));
+}
+
+/** @type {Record<string, (bench: Bench) => Promise<void>>} */
+export const checks = {
+  async "an answer cut short by a kill keeps every word that was shown"(bench) {
+    const tab = await bench.tab();
+    await tab.send("say 80 60");
+    const seen = answer(await tab.says("w8"));
+    await killAndStart(bench);
+    const state = await settled(tab);
+    assert.ok(answer(state).startsWith(seen), `${answer(state)} lacks ${seen}`);
+    assert.ok(words(80).startsWith(answer(state)), answer(state));
+    assert.equal(state.chat?.messages.length, 2);
+    await tab.reload();
+    const stored = await tab.wait((r) => answer(r) !== "", "the stored part");
+    assert.deepEqual(transcript(stored), transcript(state));
+    await tab.send("say 3");
+    await tab.wait((r) => answer(r) === words(3), "the next answer");
+  },
+
+  async "a run cut short by a kill is interrupted and keeps what was shown"(bench) {
+    const tab = await bench.tab();
+    await tab.send("research bees 400");
+    const seen = await tab.wait(
+      (r) => theRun(r) !== undefined && runText(theRun(r)).includes("gamma"),
+      "the run to say gamma",
+    );
+    await killAndStart(bench);
+    const state = await tab.wait((r) => theRun(r)?.status === "interrupted", "the seal");
+    assert.ok(runText(theRun(state)).startsWith(runText(theRun(seen))), runText(theRun(state)));
+    assert.ok(WORDS.startsWith(runText(theRun(state))), runText(theRun(state)));
+    await settled(tab);
+    await tab.reload();
+    const again = await tab.wait((r) => theRun(r)?.status === "interrupted", "the replay");
+    assert.equal(runText(theRun(again)), runText(theRun(state)));
+    await tab.send("say 3");
+    await tab.wait((r) => answer(r) === words(3), "the next answer");
+  },
+
+  async "what had ended is all there after a kill"(bench) {
+    const tab = await bench.tab();
+    await tab.send("research bees");
+    await tab.wait((r) => theRun(r)?.status === "completed", "the run to end");
+    const before = await tab.ended();
+    await killAndStart(bench);
+    await tab.reload();
+    const after = await tab.wait(
+      (r) => answer(r) !== "" && theRun(r)?.status === "completed",
+      "the stored conversation",
+    );
+    assert.deepEqual(transcript(after), transcript(before));
+    assert.deepEqual(kept(after), kept(before));
+    const child = await bench.tab({ sub: [theRun(after).subAgent] });
+    await child.wait((r) => answer(r) === WORDS, "the child's transcript");
+  },
+};
