@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import orjson
 from pydantic import BaseModel
+from pydantic import JsonValue as JsonValue  # exported: every module takes it from here
 
-JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 

@@ -158,7 +158,7 @@ def _hit(row: Row, terms: tuple[str, ...]) -> Passage:
         topic=row["topic"],
         title=row["title"],
         snippet=_snippet(row["text"], terms),
-        score=row["score"] * _prominence(row["title"], terms),
+        score=row["score"] * _prominence(row["title"], terms) * _relevance(row["topic"], terms),
         matched=shared_stems(terms, f"{row['title']} {row['topic']} {row['text']}"),
     )
 
@@ -173,6 +173,13 @@ def _prominence(title: str, terms: tuple[str, ...]) -> float:
         return 1.0
     exact = 1.4 if title.endswith("()") else 1.6
     return {0: exact, 1: 1.25}.get(len(named) - len(wanted), 1.0)
+
+
+def _relevance(topic: str, terms: tuple[str, ...]) -> float:
+    """Less for the debugger's commands, many of which are named like a statement."""
+    if topic != "debugger" or shared_stems(terms, "pdb debugger debug debugging breakpoint"):
+        return 1.0
+    return 0.3
 
 
 def _snippet(text: str, terms: tuple[str, ...]) -> str:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ramet.core.json import JsonObject, JsonValue
@@ -132,17 +133,24 @@ class Folder:
         )
 
     def search_text(self, words: str, limit: int = 40) -> list[Match]:
-        """The lines in which any of the words begins a word, those with the most words first.
+        """The lines in which any of the words begins a word.
 
-        Case does not matter, and `model` is found in `OfflineModel` too. Binary and very large
-        files and very long lines are passed over; of one file at most 12 lines are given.
+        Those with the most words come first, words in the path count too; so that no file hides the
+        others, three lines of each are given before more of any, and at most 12. Case does not
+        matter, and `model` is found in `OfflineModel` too. Binary and very large files and very
+        long lines are passed over.
         """
         names = dict.fromkeys(re.findall(r"\w+", words.lower()))
         wanted = {name: _begins_word(name) for name in names}
         if not wanted or limit < 1:
             return []
-        found = (match for entry in self._entries() for match in self._best_of(entry, wanted))
-        return sorted(found, key=_most_words_first)[:limit]
+        ranked = []
+        for entry in self._entries():
+            in_path = sum(1 for begins in wanted.values() if begins.search(entry.path))
+            for place, match in enumerate(self._best_of(entry, wanted)):
+                rank = (-len(match.words) - in_path, place // 3, match.path, match.line)
+                ranked.append((rank, match))
+        return [match for _, match in sorted(ranked, key=itemgetter(0))[:limit]]
 
     def describe(self) -> Description:
         """What the folder holds: languages, counts and the largest files."""
@@ -224,7 +232,7 @@ class Folder:
             if len(line) <= _LONGEST_SEARCHED
             and (found := tuple(word for word, begins in wanted.items() if begins.search(line)))
         ]
-        return sorted(matches, key=_most_words_first)[:_MOST_OF_ONE_FILE]
+        return sorted(matches, key=lambda one: (-len(one.words), one.line))[:_MOST_OF_ONE_FILE]
 
 
 def language_of(path: str) -> str:
@@ -237,10 +245,6 @@ def _begins_word(word: str) -> re.Pattern[str]:
     """Finds a word where a word begins, be it a hump of camel case."""
     hump = re.escape(word.capitalize())
     return re.compile(rf"(?<![A-Za-z])(?i:{re.escape(word)})|{hump}")
-
-
-def _most_words_first(match: Match) -> tuple[int, str, int]:
-    return (-len(match.words), match.path, match.line)
 
 
 def _is_skipped(name: str) -> bool:

@@ -118,14 +118,22 @@ def _compose(turn: Turn) -> Move:
 
 
 def _lead(findings: list[_Finding]) -> Iterator[str]:
-    found = [one for one in findings if one.failure is None and not one.body.startswith(NOTHING)]
+    """How many of several questions were answered; nothing where one answer speaks for itself."""
+    if len(findings) == 1 and findings[0].failure is None:
+        return
+    found = [one for one in findings if one.failure is None and not _is_empty(one)]
+    named = ", ".join(f"**{one.about}**" for one in found)
     if not found:
         yield "None of this could be answered."
-    elif len(findings) > 1:
-        named = ", ".join(f"**{one.about}**" for one in found)
-        all_found = len(found) == len(findings)
-        share = f"All {len(found)}" if all_found else f"{len(found)} of {len(findings)}"
-        yield f"{share} questions were answered: {named}."
+    elif len(found) < len(findings):
+        yield f"{len(found)} of {len(findings)} questions were answered: {named}."
+    else:
+        all_of_them = "Both" if len(found) == 2 else f"All {len(found)}"
+        yield f"{all_of_them} questions were answered: {named}."
+
+
+def _is_empty(finding: _Finding) -> bool:
+    return finding.body.startswith(NOTHING)
 
 
 def _sections(answered: list[_Finding]) -> Iterator[str]:
@@ -164,7 +172,11 @@ def _has_all(text: str, terms: tuple[str, ...]) -> bool:
 def _how_composed(answered: list[_Finding], failed: list[_Finding]) -> str:
     said = f"I put together what came back, each part under its own name ({len(answered)})."
     if len(answered) == 1:
-        said = "One result came back, so I pass it on with its sources."
+        said = (
+            "The research found nothing, and I add nothing of my own."
+            if _is_empty(answered[0])
+            else "One result came back, so I pass it on with its sources."
+        )
     if failed:
         said += f" {len(failed)} failed; I name what failed instead of filling the gap."
     return said

@@ -44,8 +44,8 @@ from pydantic_ai.usage import RequestUsage
 from ramet.core.clock import SystemClock
 from ramet.core.json import dumps
 from ramet.demo.offline_assistant import assist
-from ramet.demo.offline_planner import plan
-from ramet.demo.offline_researcher import research
+from ramet.demo.offline_planner import PLANNER_TOOLS, plan
+from ramet.demo.offline_researcher import RESEARCHER_TOOLS, research
 from ramet.demo.offline_turn import Answer, CallTools, Move, Tool, Turn, read_turn
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
@@ -194,9 +194,9 @@ def _respond(messages: list[ModelMessage], parameters: ModelRequestParameters) -
 def _decide(turn: Turn, tools: tuple[Tool, ...]) -> Move:
     """Follow the rules of the role that the tools make."""
     names = {tool.name for tool in tools}
-    if {"search", "read"} <= names:
+    if names >= RESEARCHER_TOOLS:
         return research(turn)
-    if {"list_files", "read_file", "search_files"} <= names:
+    if names >= PLANNER_TOOLS:
         return plan(turn)
     return assist(turn, tools)
 

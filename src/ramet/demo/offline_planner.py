@@ -16,7 +16,7 @@ from ramet.demo.offline_plan_text import (
 from ramet.demo.offline_turn import Answer, Call, CallTools, Move, ToolResult, Turn
 from ramet.demo.words import also_called, key_terms, stem, word_set
 
-TOOLS = frozenset({"list_files", "search_files", "read_file"})
+PLANNER_TOOLS = frozenset({"list_files", "search_files", "read_file"})
 _MOST_READ = 3
 _FOLDER_WORDS = word_set(
     """
@@ -26,12 +26,18 @@ _FOLDER_WORDS = word_set(
     write update upgrade introduce implement make new another one refactor roadmap find list read
     open inspect look located location live lives defined implemented used called mentioned contain
     contains content contents inside overview structure organised organized laid big large largest
-    small language languages written lines go need want improve support better way start begin
-    first next goal
+    biggest small language languages written lines go need want improve support better way start
+    begin first next goal
     """
 )
 _LOCATES = re.compile(
     r"\b(?:where|which (?:file|module)|who (?:calls|uses)|find|locate|look for|search for)\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"\b(?:plan|steps|how (?:do|can|could|should|would|to)|should|add|rename|remove|delete|drop|replace"
+    r"|migrate|move|extract|split|fix|write|update|upgrade|introduce|implement|port|document|test|change|refactor|make|improve"
+    r"|support|goal)\b",
     re.IGNORECASE,
 )
 _DEFINITION = r"^(?:export )?(?:async )?(?:def|class|function|const|let|interface|type|struct|fn)\b"
@@ -44,6 +50,7 @@ _INTRODUCTIONS = (
     "pyproject.toml",
     "package.json",
 )
+_BESIDE_SOURCE = re.compile(r"(?:^|/)(?:tests?|docs?)/|\.(?:md|rst|txt|toml|ya?ml|json)$")
 _NOT_SOURCE = re.compile(r"(?:\.lock|lock\.json|\.min\.\w+|\.svg|LICENSE.*)$")
 
 
@@ -152,7 +159,7 @@ def _goal(question: str) -> Goal:
 def _kind(question: str, words: tuple[str, ...]) -> Kind:
     if not words:
         return "overview"
-    return "locate" if _LOCATES.search(question) else "change"
+    return "change" if _CHANGES.search(question) and not _LOCATES.search(question) else "locate"
 
 
 def _other_words(goal: Goal, turn: Turn) -> tuple[str, ...]:
@@ -176,7 +183,7 @@ def _ranked(goal: Goal, mentions: tuple[Mention, ...]) -> list[_Candidate]:
         words = {word for mention in own for word in mention.words}
         score = 3.0 * len(words) + min(len(own), 5) + 4.0 * bool(defining)
         score += 3.0 * sum(word in path.lower() for word in goal.words)
-        score -= 8.0 * bool(_NOT_SOURCE.search(path))
+        score -= 8.0 * bool(_NOT_SOURCE.search(path)) + 4.0 * bool(_BESIDE_SOURCE.search(path))
         first = (defining or own)[0]
         candidates.append(_Candidate(path=path, line=first.line, score=score))
     return sorted(candidates, key=lambda one: (-one.score, one.path))

@@ -92,6 +92,7 @@ _CLAUSE_WORDS = word_set(
     "if when that which who whose because while how why where what does do is are happens raises"
 )
 _REFERS_BACK = word_set("it its they them their that those these this more")
+_STANDS_FOR = word_set("one it them")
 _COURTESY = word_set(
     """
     hi hello hey thanks thank thx cheers good morning evening afternoon bye goodbye ok okay great
@@ -125,7 +126,7 @@ def _clauses(question: str) -> Iterator[str]:
 
 def _wish(clause: str, previous: str) -> Wish | None:
     if _is_about_a_folder(clause):
-        return Goal(goal=clause)
+        return Goal(goal=_with_antecedent(clause, previous))
     if (sides := _sides(clause)) is not None:
         return sides
     terms = key_terms(clause)
@@ -136,7 +137,14 @@ def _wish(clause: str, previous: str) -> Wish | None:
         return Topics(topics=items)
     if previous and len(terms) <= 2 and _REFERS_BACK & set(tokens(clause)):
         return _again(clause, previous)
-    return Topics(topics=(clause,))
+    is_short = len(items) == 1 and len(items[0].split()) <= 3
+    return Topics(topics=items if is_short else (clause,))
+
+
+def _with_antecedent(goal: str, previous: str) -> str:
+    """A goal about "one" or "them", with what that was in the question before."""
+    about = " ".join(key_terms(previous))
+    return f"{goal} ({about})" if about and _STANDS_FOR & set(tokens(goal)) else goal
 
 
 def _again(clause: str, previous: str) -> Wish | None:

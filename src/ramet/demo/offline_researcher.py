@@ -8,7 +8,7 @@ from ramet.demo.offline_extract import Page, Quote, best_quotes
 from ramet.demo.offline_turn import Answer, Call, CallTools, Move, ToolResult, Turn
 from ramet.demo.words import also_called, is_generic, key_terms, specific_terms, stem
 
-TOOLS = frozenset({"search", "read"})
+RESEARCHER_TOOLS = frozenset({"search", "read"})
 SOURCES = "**Sources**"
 LEAD = "The language reference on "
 NOTHING = "I found nothing about "
@@ -63,7 +63,8 @@ def _read(good: list[_Hit]) -> Move:
     close = [
         hit
         for hit in good[1:]
-        if hit.coverage >= best.coverage - 0.01 and (hit.named or hit.score >= 0.55 * best.score)
+        if hit.coverage >= best.coverage - 0.01
+        and hit.score >= (0.4 if hit.named else 0.55) * best.score
     ]
     chosen = [best, *close][:_MOST_READ]
     titles = _list(hit.title for hit in chosen)

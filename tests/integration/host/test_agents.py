@@ -31,9 +31,7 @@ class Note(ramet.Agent[dict[str, int]]):
     async def on_start(self) -> None:
         self.log.append("start")
 
-    def validate_state_change(
-        self, state: dict[str, int], source: ramet.Connection | None
-    ) -> None:
+    def validate_state_change(self, state: dict[str, int], source: ramet.Connection | None) -> None:
         if state["count"] < 0:
             raise ValueError("below zero")
 
@@ -196,7 +194,7 @@ async def test_a_silent_client_gets_replies_but_no_protocol_frames(tmp_path: Pat
         ("increment", [1, 2], "Wrong arguments for increment: too many positional arguments"),
         ("increment", ["x"], "Wrong arguments for increment: by: Input should be a valid integer"),
         ("fail", [], "Wrong arguments for fail: missing a required argument: 'text'"),
-        ("notJson", [], "The result is not JSON: object is not JSON serializable"),
+        ("notJson", [], "The result is not JSON: Type is not JSON serializable: object"),
     ],
 )
 async def test_a_call_that_cannot_be_answered_gets_one_clear_error(
