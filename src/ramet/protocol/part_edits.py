@@ -241,9 +241,12 @@ def _append_call(chunk: ChunkObject, change: JsonObject) -> Edit | None:
     call_id, name = chunk.get("toolCallId"), chunk.get("toolName")
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None
-    part: JsonObject = {"type": tool_parts.TOOL_PREFIX + name, "toolCallId": call_id}
-    if chunk.get("dynamic") is True:
-        part = {"type": tool_parts.DYNAMIC_TOOL, "toolName": name, "toolCallId": call_id}
+    dynamic = chunk.get("dynamic") is True
+    part: JsonObject = {
+        "type": tool_parts.DYNAMIC_TOOL if dynamic else tool_parts.TOOL_PREFIX + name,
+        "toolCallId": call_id,
+        "toolName": name,
+    }
     return Append(part={**part, **_call_options(chunk), **change})
 
 

@@ -23,7 +23,13 @@ def folded(applied: Iterable[JsonObject], parts: Iterable[JsonObject] = ()) -> l
 
 
 def call(state: str, **fields: JsonValue) -> JsonObject:
-    return {"type": "tool-search", "toolCallId": "c", "state": state, **fields}
+    return {
+        "type": "tool-search",
+        "toolCallId": "c",
+        "toolName": "search",
+        "state": state,
+        **fields,
+    }
 
 
 @pytest.mark.behaviour("MB-001")
