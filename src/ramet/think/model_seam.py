@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -99,7 +99,7 @@ class ModelStream:
         self._call = call
         self._stream: StreamedResponse | None = None
 
-    async def events(self) -> AsyncIterator[StepEvent]:
+    async def events(self) -> AsyncGenerator[StepEvent]:
         """Ask the model and give what it says as it comes; raises what the model raises."""
         call = self._call
         parts = [InstructionPart(content=text) for text in call.instructions if text]

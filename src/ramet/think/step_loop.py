@@ -1,8 +1,8 @@
 """The step loop: ask the model, run the tools it calls at once, tell it the results, ask again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -96,10 +96,12 @@ class StepLoop:
         for step in range(parts.max_steps):
             await parts.hooks.starting_step(step)
             yield chunks.start_step()
-            async for chunk in self._ask(step):
-                yield chunk
-            async for chunk in self._run_calls(caller):
-                yield chunk
+            async with aclosing(self._ask(step)) as said:
+                async for chunk in said:
+                    yield chunk
+            async with aclosing(self._run_calls(caller)) as outputs:
+                async for chunk in outputs:
+                    yield chunk
             yield chunks.finish_step()
             if not self._calls:
                 yield chunks.finish(self._reason)
@@ -107,7 +109,7 @@ class StepLoop:
         for chunk in self._stop_at_limit():
             yield chunk
 
-    async def _ask(self, step: int) -> AsyncIterator[JsonObject]:
+    async def _ask(self, step: int) -> AsyncGenerator[JsonObject]:
         parts = self._parts
         tools = await parts.toolbox.prepare(step)
         writer = ChunkWriter(step, parts.wire_ids)
@@ -121,9 +123,10 @@ class StepLoop:
             )
         )
         try:
-            async for event in stream.events():
-                for chunk in writer.write(event):
-                    yield chunk
+            async with aclosing(stream.events()) as events:
+                async for event in events:
+                    for chunk in writer.write(event):
+                        yield chunk
         except BaseException:
             self._keep_cut(step, stream.response())
             raise
@@ -159,12 +162,13 @@ class StepLoop:
         except InstanceGone:
             return
 
-    async def _run_calls(self, caller: Current | None) -> AsyncIterator[JsonObject]:
+    async def _run_calls(self, caller: Current | None) -> AsyncGenerator[JsonObject]:
         settled: dict[str, ToolOutcome] = {}
         for group in self._parts.toolbox.groups(self._calls):
-            async for outcome in self._run_at_once(group, caller):
-                settled[outcome.planned.wire_id] = outcome
-                yield outcome.chunk
+            async with aclosing(self._run_at_once(group, caller)) as outcomes:
+                async for outcome in outcomes:
+                    settled[outcome.planned.wire_id] = outcome
+                    yield outcome.chunk
         if not settled:
             return
         in_order = [settled[planned.wire_id] for planned in self._calls]
@@ -175,7 +179,7 @@ class StepLoop:
 
     async def _run_at_once(
         self, group: Sequence[PlannedCall], caller: Current | None
-    ) -> AsyncIterator[ToolOutcome]:
+    ) -> AsyncGenerator[ToolOutcome]:
         outcomes = Tail[ToolOutcome]()
         tasks = [
             self._parts.background.start(

@@ -1,0 +1,181 @@
+"""The steps of turns as the model saw them: what it said and what its tools returned, on disk (D5).
+
+A response is one row; each of its tool calls is a row of its own, empty until the call has ended.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
+
+from ramet.core.clock import Clock
+from ramet.core.failpoints import failpoint
+from ramet.core.json import dumps
+from ramet.storage import Database, Migration
+
+CREATE = """
+CREATE TABLE IF NOT EXISTS cf_think_steps (
+    step_id TEXT PRIMARY KEY NOT NULL,
+    turn_id TEXT NOT NULL,
+    step_index INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    tool_call_id TEXT,
+    message TEXT,
+    message_id TEXT,
+    created_at INTEGER NOT NULL
+)
+"""
+CREATE_CALL_INDEX = """
+CREATE INDEX IF NOT EXISTS cf_think_steps_call ON cf_think_steps (tool_call_id)
+"""
+CREATE_MESSAGE_INDEX = """
+CREATE INDEX IF NOT EXISTS cf_think_steps_message ON cf_think_steps (message_id)
+"""
+INSERT = """
+INSERT INTO cf_think_steps (step_id, turn_id, step_index, kind, tool_call_id, message, message_id,
+    created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SET_RESULT = "UPDATE cf_think_steps SET message = ? WHERE turn_id = ? AND tool_call_id = ?"
+IS_USED = "SELECT 1 FROM cf_think_steps WHERE tool_call_id = ?"
+OF_MESSAGES = """
+SELECT turn_id, step_index, kind, tool_call_id, message, message_id FROM cf_think_steps
+WHERE message_id IN (SELECT value FROM json_each(?)) ORDER BY rowid
+"""
+ANSWERS = "SELECT DISTINCT message_id FROM cf_think_steps WHERE message_id IS NOT NULL"
+FORGET_RESPONSES = "DELETE FROM cf_think_steps WHERE message_id = ? AND kind = 'response'"
+FORGET_RESULTS = """
+UPDATE cf_think_steps SET message = NULL, message_id = NULL WHERE message_id = ?
+"""
+
+
+def create_step_table(database: Database) -> None:
+    """Make the table of steps."""
+    database.run(CREATE)
+    database.run(CREATE_CALL_INDEX)
+    database.run(CREATE_MESSAGE_INDEX)
+
+
+THINK_MIGRATIONS = (Migration(component="think", number=1, apply=create_step_table),)
+"""What `Think` stores on top of a chat agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnKey:
+    """Whose steps are written."""
+
+    turn_id: str
+    message_id: str
+    """The answer that clients see the steps as."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StoredStep:
+    """One step: a response, and the results of its tool calls by wire id, in call order."""
+
+    response: ModelResponse
+    results: dict[str, ModelRequest | None] = field(default_factory=dict)
+    """None for a call that never ended."""
+
+
+class StepStore:
+    """All steps of one agent."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def journal(self, key: TurnKey) -> "TurnJournal":
+        """What the steps of a turn are written with."""
+        return TurnJournal(self, key)
+
+    def add_response(
+        self, key: TurnKey, *, step: int, response: ModelResponse, wire_ids: Sequence[str]
+    ) -> None:
+        """Commit what the model said, and that its tool calls are under way."""
+        now, step_id = self._clock.now_ms(), f"{key.turn_id}/{step}"
+        with self._database.transaction():
+            self._database.run(
+                INSERT,
+                step_id,
+                key.turn_id,
+                step,
+                "response",
+                None,
+                encoded(response),
+                key.message_id,
+                now,
+            )
+            for position, wire_id in enumerate(wire_ids):
+                self._database.run(
+                    INSERT,
+                    f"{step_id}/{position}",
+                    key.turn_id,
+                    step,
+                    "tool_result",
+                    wire_id,
+                    None,
+                    key.message_id,
+                    now,
+                )
+        failpoint("step.committed")
+
+    def add_result(self, turn_id: str, wire_id: str, result: ModelRequest) -> None:
+        """Commit what a tool call came to."""
+        self._database.run(SET_RESULT, encoded(result), turn_id, wire_id)
+        failpoint("step.result_committed")
+
+    def is_used(self, tool_call_id: str) -> bool:
+        """Whether a tool call of this agent ever had the id on the wire."""
+        return self._database.one(IS_USED, tool_call_id) is not None
+
+    def steps_of(self, message_ids: Iterable[str]) -> Mapping[str, Sequence[StoredStep]]:
+        """The steps behind answers, in order, by the answer's id."""
+        rows = self._database.query(OF_MESSAGES, dumps([*message_ids]))
+        messages = iter(_decoded(str(row["message"]) for row in rows if row["message"] is not None))
+        found: dict[str, list[StoredStep]] = {}
+        for row in rows:
+            message = next(messages) if row["message"] is not None else None
+            steps = found.setdefault(str(row["message_id"]), [])
+            if isinstance(message, ModelResponse):
+                steps.append(StoredStep(response=message))
+            elif steps:
+                steps[-1].results[str(row["tool_call_id"])] = message
+        return found
+
+    def keep_only(self, message_ids: Iterable[str]) -> None:
+        """Forget the steps of answers that are gone; the ids of their tool calls stay taken."""
+        kept = set(message_ids)
+        stored = [str(row["message_id"]) for row in self._database.query(ANSWERS)]
+        gone = [message_id for message_id in stored if message_id not in kept]
+        if not gone:
+            return
+        with self._database.transaction():
+            for message_id in gone:
+                self._database.run(FORGET_RESPONSES, message_id)
+                self._database.run(FORGET_RESULTS, message_id)
+
+
+class TurnJournal:
+    """Writes the steps of one turn."""
+
+    def __init__(self, store: StepStore, key: TurnKey) -> None:
+        self._store = store
+        self._key = key
+
+    def add_response(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
+        """Commit what the model said, with the wire ids of its tool calls in call order."""
+        self._store.add_response(self._key, step=step, response=response, wire_ids=wire_ids)
+
+    def add_result(self, wire_id: str, result: ModelRequest) -> None:
+        """Commit what a tool call came to."""
+        self._store.add_result(self._key.turn_id, wire_id, result)
+
+
+def encoded(message: ModelMessage) -> str:
+    """A native message as JSON text."""
+    return ModelMessagesTypeAdapter.dump_json([message]).decode()[1:-1]
+
+
+def _decoded(texts: Iterable[str]) -> list[ModelMessage]:
+    return ModelMessagesTypeAdapter.validate_json(f"[{','.join(texts)}]")
