@@ -1,6 +1,8 @@
 """`Think`: a chat agent that is a model with instructions and tools."""
 
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from ramet.agent.agent import Agent
 from ramet.agent.runtime import AgentRuntime
@@ -8,7 +10,7 @@ from ramet.chat.verbs import ChatVerbs
 from ramet.think.runtime import ThinkRuntime
 from ramet.think.verbs import ThinkVerbs
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 
 
 class Think(ThinkVerbs, ChatVerbs, Agent[S], Generic[S]):
