@@ -133,7 +133,7 @@ async def test_nothing_of_a_cleared_chat_is_offered_or_stored_later(harness: Har
     await client.send(request("r2", [user("u2", "anew")]))
     agent.give("fresh", END)
     await harness.settle()
-    assert [message["id"] for message in agent.messages][0] == "u2"
+    assert agent.messages[0]["id"] == "u2"
     assert len(agent.messages) == 2
 
 
