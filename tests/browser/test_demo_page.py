@@ -22,6 +22,7 @@ PAGE_CHECKS = [
     check("cancel ends the answer and its runs", "AT-176"),
     check("an answer can be cancelled from another tab", "AT-176"),
     check("clear empties both tabs, panels included", "AT-325", "AT-330"),
+    check("clear in the middle of a run leaves nothing behind", "AT-327"),
     check("each user has an assistant of their own"),
     check("the page says that it lost the connection and catches up", "AT-161"),
 ]

@@ -50,6 +50,8 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   }, [agent, status, stop, turn.requestId]);
 
   const clear = useCallback(async () => {
+    // First, since chunks that are on their way would otherwise be shown in the emptied page.
+    await stop();
     chat.clearHistory();
     chat.clearError();
     runs.resetLocalState();
@@ -60,7 +62,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
       setClearError(error instanceof Error ? error.message : String(error));
     }
     runs.resetLocalState();
-  }, [agent, chat, runs]);
+  }, [agent, chat, runs, stop]);
 
   const settled = useSettled(!busy && connection === "live");
   const unplaced = useMemo(
