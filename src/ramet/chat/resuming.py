@@ -76,7 +76,7 @@ class Resuming:
         clients begin anew at each `start` chunk.
         """
         link, log = connection.link, self._ports.log
-        streams = [stream for stream in log.all() if log_key(stream.stream_id) in link.behind]
+        streams = [each for each in log.all() if _replay_key(each.stream_id) in link.behind]
         replayed = {stream.turn_id for stream in streams}
         told = [turn for turn in lost if turn.turn_id not in replayed]
         if lost:
@@ -87,11 +87,10 @@ class Resuming:
             self._replay(link, stream)
 
     def _replay(self, link: ClientLink, stream: StoredStream) -> None:
-        key = log_key(stream.stream_id)
-        if (link, key) in self._replaying:
+        if (link, stream.stream_id) in self._replaying:
             return
-        link.behind.add(key)
-        self._replaying.add((link, key))
+        link.behind.update((log_key(stream.stream_id), _replay_key(stream.stream_id)))
+        self._replaying.add((link, stream.stream_id))
         link.outbox.follow(
             ChatReplay(
                 link,
@@ -165,7 +164,8 @@ class Resuming:
 
     def _ending_of_replay(self, link: ClientLink, stream: StoredStream) -> Callable[[], str]:
         def caught_up() -> str:
-            self._replaying.discard((link, log_key(stream.stream_id)))
+            self._replaying.discard((link, stream.stream_id))
+            link.behind.discard(_replay_key(stream.stream_id))
             if self._turns.find(stream.request_id) is not None:
                 return frames.chat_response(
                     stream.request_id,
@@ -190,6 +190,11 @@ class Resuming:
         if turn.status == "orphaned":
             self._ports.turns.settle_orphans()
         return _end_of_turn(turn, replay=turn.outcome != "error")
+
+
+def _replay_key(stream_id: str) -> str:
+    """Notes on a client that its replay is under way, so that another instance can take it up."""
+    return f"replay:{stream_id}"
 
 
 def _end_of_turn(turn: StoredTurn, *, replay: bool) -> str:
