@@ -40,7 +40,7 @@ def victim(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
     victim.kill()
 
 
-@pytest.mark.behaviour("AT-054")
+@pytest.mark.behaviour("D1", "D2", "D4", "D10")
 @pytest.mark.parametrize("number", range(KILLS))
 async def test_nothing_that_was_seen_is_lost_when_the_server_is_killed(
     victim: Victim, number: int
