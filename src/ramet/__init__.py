@@ -23,6 +23,7 @@ _HOMES = {
     "ramet.core.signals": ("AbortController", "AbortSignal"),
     "ramet.errors": ("RametError",),
     "ramet.think": ("from_thread",),
+    "ramet.think.agent_source": ("chunks_from_pydantic_ai", "chunks_from_text"),
     "ramet.think.agent_tool": ("agent_tool",),
     "ramet.think.think": ("Think",),
 }
@@ -53,6 +54,8 @@ __all__ = [
     "Target",
     "Think",
     "agent_tool",
+    "chunks_from_pydantic_ai",
+    "chunks_from_text",
     "from_thread",
     "rpc",
 ]

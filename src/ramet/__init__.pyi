@@ -22,5 +22,7 @@ from ramet.core.signals import AbortController as AbortController
 from ramet.core.signals import AbortSignal as AbortSignal
 from ramet.errors import RametError as RametError
 from ramet.think import from_thread as from_thread
+from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
+from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
 from ramet.think.think import Think as Think
