@@ -297,3 +297,22 @@ async def _get_messages(harness: Harness) -> object:
     assert response.status == 200
     assert isinstance(response.content, str)
     return loads(response.content)
+
+
+async def test_a_question_that_waits_is_not_lost_to_a_tab_that_does_not_know_it(
+    harness: Harness,
+) -> None:
+    first = await harness.connect(Fed, "a")
+    second = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await first.send(request("r1", [user("u1", "one")]))
+    await second.send(request("r2", [user("u2", "two")]))
+    agent.give("first", END, "second", END)
+    await harness.settle()
+    assert [list(turn.message_ids) for turn in agent.turns] == [["u1"], ["u2"]]
+    texts = [message["parts"] for message in agent.messages if message["role"] == "assistant"]
+    assert texts == [[said("first")], [said("second")]]
+    assert [message["id"] for message in agent.messages if message["role"] == "user"] == [
+        "u1",
+        "u2",
+    ]
