@@ -77,9 +77,7 @@ TURN_CHECKS = [
     ),
     check(
         "chat frames come before the identity on a connection in mid-stream",
-        "CW-003",
-        "CW-004",
-        "CW-005",
+        pytest.mark.behaviour("CW-003", "CW-004", "CW-005"),
     ),
 ]
 
