@@ -316,3 +316,16 @@ async def test_a_question_that_waits_is_not_lost_to_a_tab_that_does_not_know_it(
         "u1",
         "u2",
     ]
+
+
+async def test_a_turn_that_cannot_be_stored_still_ends_its_request(harness: Harness) -> None:
+    client = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await ask(client)
+    agent.sql("DROP TABLE cf_ai_chat_agent_messages")
+    agent.give("Hello", END)
+    await harness.settle()
+    assert [(end["outcome"], end["body"]) for end in endings(client)] == [
+        ("error", "The turn ended unexpectedly")
+    ]
+    assert await agent.wait_until_stable()
