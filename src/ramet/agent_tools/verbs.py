@@ -10,9 +10,12 @@ from ramet.agent_tools.feature import AgentTools
 from ramet.agent_tools.records import RunInfo, RunInspection, RunResult
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
+from ramet.core.warn_once import warn_once
 from ramet.protocol.run_events import ABSENT, RunStatus
 
 Output = TypeVar("Output")
+
+NO_PROGRESS = "report_progress does nothing on an agent that is no chat agent"
 
 _log = logging.getLogger("ramet.agent_tools")
 
@@ -182,5 +185,5 @@ class AgentToolVerbs:
     ) -> Literal["emitted", "coalesced", "inactive"]:
         """Report how far a run is; on an agent that is no chat agent this only warns (AT-212)."""
         del fraction, message, phase, milestone, data, persist
-        _log.warning("report_progress does nothing on an agent that is no chat agent")
+        warn_once(_log, type(self), NO_PROGRESS)
         return "inactive"
