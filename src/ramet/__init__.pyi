@@ -4,11 +4,15 @@ from ramet.agent_tools.records import Inspection as Inspection
 from ramet.agent_tools.records import Milestone as Milestone
 from ramet.agent_tools.records import Progress as Progress
 from ramet.agent_tools.records import RunInfo as RunInfo
+from ramet.agent_tools.records import RunInspection as RunInspection
 from ramet.agent_tools.records import RunResult as RunResult
 from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
 from ramet.chat.chat_agent import AIChatAgent as AIChatAgent
+from ramet.chat.turn import ChatErrorContext as ChatErrorContext
+from ramet.chat.turn import ChatResult as ChatResult
 from ramet.chat.turn import Turn as Turn
+from ramet.chat.turn import TurnResult as TurnResult
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
 from ramet.connections.rpc import rpc as rpc
@@ -26,4 +30,7 @@ from ramet.think import from_thread as from_thread
 from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
+from ramet.think.hooks import StepResult as StepResult
+from ramet.think.hooks import ToolCallInfo as ToolCallInfo
+from ramet.think.hooks import ToolCallResult as ToolCallResult
 from ramet.think.think import Think as Think
