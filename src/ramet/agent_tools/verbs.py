@@ -11,6 +11,7 @@ from ramet.agent_tools.records import RunInfo, RunInspection, RunResult
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
 from ramet.core.warn_once import warn_once
+from ramet.errors import InvalidArguments
 from ramet.protocol.run_events import ABSENT, RunStatus
 
 Output = TypeVar("Output")
@@ -117,7 +118,7 @@ class AgentToolVerbs:
             RunBelongsToAnother: The run id is taken by another class or another question.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
-        del detached
+        check_awaited(detached)
         order = RunOrder(
             cls=cls,
             input=input,
@@ -187,3 +188,9 @@ class AgentToolVerbs:
         del fraction, message, phase, milestone, data, persist
         warn_once(_log, type(self), NO_PROGRESS)
         return "inactive"
+
+
+def check_awaited(detached: object) -> None:
+    """Refuse a run that should report back by itself: that is not built yet."""
+    if detached:
+        raise InvalidArguments("Runs can only be awaited so far: leave detached at False")
