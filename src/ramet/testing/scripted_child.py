@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from ramet.agent.agent import Agent
 from ramet.agent_tools.records import (
     ChildStatus,
-    ChunkKind,
     Inspection,
     Milestone,
     Progress,
@@ -18,6 +17,7 @@ from ramet.core.json import JsonValue, dumps, loads
 from ramet.core.signals import AbortSignal
 from ramet.core.tail import Tail
 from ramet.protocol import chunks
+from ramet.protocol.chunks import ChunkKind
 from ramet.protocol.run_events import ABSENT, Absent
 from ramet.testing.scripted_model import Delay, Gate
 
