@@ -1,6 +1,7 @@
 """The chat of one agent: puts its parts together."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ramet.agent.context import AgentContext
@@ -9,7 +10,7 @@ from ramet.chat.child_runs import ChildRunStore
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
-from ramet.chat.orphans import seal_orphans
+from ramet.chat.orphans import seal_orphans, seal_unsettled
 from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
 from ramet.chat.resuming import Resuming
@@ -24,6 +25,7 @@ from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.ports import ErrorHook
+from ramet.errors import StorageError
 from ramet.protocol import frames
 from ramet.protocol.messages import parts_of
 from ramet.protocol.tool_parts import tool_call_id
@@ -96,6 +98,8 @@ class Chat:
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
+        with suppress(StorageError):
+            seal_unsettled(self._ports)
         self._resuming.greet(connection)
 
     def forget(self, connection: Connection) -> None:

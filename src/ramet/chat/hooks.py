@@ -6,8 +6,9 @@ from typing import Protocol, runtime_checkable
 from ramet.agent_tools.records import ChildRun
 from ramet.chat.turn import ChatErrorContext, ChatResult
 from ramet.core.current import working_for
-from ramet.core.json import JsonValue
+from ramet.core.json import JsonValue, without_surrogates
 from ramet.core.ports import Background, ErrorHook
+from ramet.core.public_errors import own_words
 
 
 @runtime_checkable
@@ -47,8 +48,8 @@ class ChatHooks:
             self._errors.report(fault)
             return None
         if isinstance(answer, BaseException):
-            return str(answer) or None
-        return answer if isinstance(answer, str) else None
+            return own_words(answer) or None
+        return without_surrogates(answer) if isinstance(answer, str) else None
 
     async def tool_input(self, input: JsonValue, run: ChildRun) -> object:
         """Run `format_agent_tool_input`."""

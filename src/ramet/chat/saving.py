@@ -31,7 +31,7 @@ async def run_saved(
             message_ids=trailing_user_ids([*known, *added]),
         )
     )
-    chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
+    chat.ports.clients.broadcast_frame(frames.transcript(chat.transcript.json()))
     chat.turns.enqueue(live)
     if signal is not None:
         remove = signal.add_listener(lambda _: live.controller.abort(signal.reason_text()))

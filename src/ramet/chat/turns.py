@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ramet.chat.live_turn import LiveTurn, TurnPlan
+from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.settling import Ending, final_frame
 from ramet.chat.turn import TurnProducer, TurnResult, TurnTrigger
@@ -80,6 +81,7 @@ class Turns:
         plan = self._plan(request)
         turns = self._ports.turns
         with self._ports.transcript.changing():
+            seal_unsettled(self._ports)
             request.store(plan)
             turns.settle_orphans()
             turns.insert(
