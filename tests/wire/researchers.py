@@ -55,9 +55,15 @@ class Researcher(ramet.AIChatAgent):
 class ThinkResearcher(ramet.Think):
     """The same child, driven by a scripted model."""
 
+    def __init__(self) -> None:
+        self.asked = ""
+
+    def before_turn(self, turn: ramet.Turn) -> None:
+        self.asked = last_asked(turn.messages).text
+
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
-            topic = _topics.validate_json(last_asked(self.messages).text)
+            topic = _topics.validate_json(self.asked)
             async for word in _words(self, topic):
                 yield word
 

@@ -19,6 +19,7 @@ from ramet.core.json import JsonObject, dumps
 from tests.wire.comparison import compare, verdict
 from tests.wire.researchers import Researcher, ThinkResearcher
 from tests.wire.script import (
+    Asked,
     Command,
     ScriptedFailure,
     Topic,
@@ -33,9 +34,15 @@ Delta = str | DeltaToolCalls | DeltaThinkingCalls
 class ThinkAgent(ramet.Think):
     """Answers by script, through tools that the model calls."""
 
+    def __init__(self) -> None:
+        self.asked = Asked("", "")
+
+    def before_turn(self, turn: ramet.Turn) -> None:
+        self.asked = last_asked(turn.messages)
+
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
-            asked = last_asked(self.messages)
+            asked = self.asked
             command, output = parse(asked.text), tool_output(messages)
             if output is not None:
                 yield report(command, output)
