@@ -23,6 +23,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
     "think/step_store.py": frozenset({"cf_think_steps"}),
     "demo/corpus.py": frozenset({"passages"}),
+    "testing/scripted_child.py": frozenset({"scripted_items", "scripted_runs"}),
 }
 
 # Storage makes its own table before any migration of a feature runs.
