@@ -24,7 +24,7 @@ from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
 from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
-from ramet.think.history import model_history
+from ramet.think.history import History
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
 from ramet.think.step_loop import LoopParts, StepLoop
@@ -55,6 +55,7 @@ class ThinkRuntime(ChatRuntime):
         assert isinstance(agent, ThinkVerbs)
         self._think: ThinkVerbs = agent
         self._steps = StepStore(context.database, context.clock)
+        self._told = History()
         self._hooks_overridden = {name for name in _HOOKS if _overrides(type(agent), name)}
         self._models: dict[str, Model] = {}
 
@@ -110,7 +111,7 @@ class ThinkRuntime(ChatRuntime):
     def _history(self, turn: Turn) -> list[ModelMessage]:
         self._steps.keep_only(self.chat.transcript.__contains__)
         steps = self._steps.steps_of(str(message["id"]) for message in turn.messages)
-        return model_history(turn.messages, steps)
+        return self._told.tell(turn.messages, steps)
 
     async def _model(self) -> Model:
         chosen, owner = await settled(self._think.get_model()), type(self._think).__name__

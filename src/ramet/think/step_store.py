@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
+from pydantic_core import PydanticSerializationError
 
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint
@@ -84,6 +85,8 @@ class StepStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._decoded: dict[str, Sequence[StoredStep]] = {}
+        """The steps behind answers, as far as they were read and nothing was added since."""
 
     def journal(self, key: TurnKey) -> "TurnJournal":
         """What the steps of a turn are written with."""
@@ -94,6 +97,7 @@ class StepStore:
     ) -> None:
         """Commit what the model said, and that its tool calls are under way."""
         now, step_id = self._clock.now_ms(), f"{key.turn_id}/{step}"
+        self._decoded.pop(key.message_id, None)
         with self._database.transaction():
             self._database.run(
                 INSERT,
@@ -120,9 +124,10 @@ class StepStore:
                 )
         failpoint("step.committed")
 
-    def add_result(self, turn_id: str, wire_id: str, result: ModelRequest) -> None:
+    def add_result(self, key: TurnKey, wire_id: str, result: ModelRequest) -> None:
         """Commit what a tool call came to."""
-        self._database.run(SET_RESULT, encoded(result), turn_id, wire_id)
+        self._decoded.pop(key.message_id, None)
+        self._database.run(SET_RESULT, encoded(result), key.turn_id, wire_id)
         failpoint("step.result_committed")
 
     def is_used(self, tool_call_id: str) -> bool:
@@ -130,8 +135,28 @@ class StepStore:
         return self._database.one(IS_USED, tool_call_id) is not None
 
     def steps_of(self, message_ids: Iterable[str]) -> Mapping[str, Sequence[StoredStep]]:
-        """The steps behind answers, in order, by the answer's id."""
-        rows = self._database.query(OF_MESSAGES, dumps([*message_ids]))
+        """The steps behind answers, in order, by the answer's id; only what is new is read."""
+        wanted = [*message_ids]
+        unknown = [each for each in wanted if each not in self._decoded]
+        if unknown:
+            read = self._read(unknown)
+            self._decoded.update((each, read.get(each, ())) for each in unknown)
+        return {each: steps for each in wanted if (steps := self._decoded[each])}
+
+    def keep_only(self, is_there: Callable[[str], bool]) -> None:
+        """Forget the steps of answers that are gone; the ids of their tool calls stay taken."""
+        stored = [str(row["message_id"]) for row in self._database.query(ANSWERS)]
+        gone = [message_id for message_id in stored if not is_there(message_id)]
+        if not gone:
+            return
+        self._decoded.clear()
+        with self._database.transaction():
+            for message_id in gone:
+                self._database.run(FORGET_RESPONSES, message_id)
+                self._database.run(FORGET_RESULTS, message_id)
+
+    def _read(self, message_ids: Sequence[str]) -> Mapping[str, Sequence[StoredStep]]:
+        rows = self._database.query(OF_MESSAGES, dumps(message_ids))
         messages = iter(_decoded(str(row["message"]) for row in rows if row["message"] is not None))
         found: dict[str, list[StoredStep]] = {}
         for row in rows:
@@ -142,17 +167,6 @@ class StepStore:
             elif steps:
                 steps[-1].results[str(row["tool_call_id"])] = message
         return found
-
-    def keep_only(self, is_there: Callable[[str], bool]) -> None:
-        """Forget the steps of answers that are gone; the ids of their tool calls stay taken."""
-        stored = [str(row["message_id"]) for row in self._database.query(ANSWERS)]
-        gone = [message_id for message_id in stored if not is_there(message_id)]
-        if not gone:
-            return
-        with self._database.transaction():
-            for message_id in gone:
-                self._database.run(FORGET_RESPONSES, message_id)
-                self._database.run(FORGET_RESULTS, message_id)
 
 
 class TurnJournal:
@@ -168,12 +182,15 @@ class TurnJournal:
 
     def add_result(self, wire_id: str, result: ModelRequest) -> None:
         """Commit what a tool call came to."""
-        self._store.add_result(self._key.turn_id, wire_id, result)
+        self._store.add_result(self._key, wire_id, result)
 
 
 def encoded(message: ModelMessage) -> str:
     """A native message as JSON text."""
-    return ModelMessagesTypeAdapter.dump_json([message]).decode()[1:-1]
+    try:
+        return ModelMessagesTypeAdapter.dump_json([message]).decode()[1:-1]
+    except PydanticSerializationError:  # a lone surrogate, which only `dumps` replaces
+        return dumps(ModelMessagesTypeAdapter.dump_python([message], mode="json"))[1:-1]
 
 
 def _decoded(texts: Iterable[str]) -> list[ModelMessage]:
