@@ -21,6 +21,7 @@ from pydantic_ai.models import ModelRequestParameters
 from ramet.core.json import JsonValue
 from ramet.demo.offline_model import OfflineModel
 from tests.unit.demo.rig import FAILURE, Conversation, no_sleep, parameters_for, researcher_tools
+from tests.unit.demo.small_reference import small_reference
 
 INTERRUPTED = "The tool call was interrupted before it gave a result."
 QUESTIONS = ["What is a generator?", "What's the walrus operator?", "who won the world cup"]
@@ -216,7 +217,7 @@ async def test_one_side_of_a_comparison_that_failed_is_named() -> None:
 
 
 async def test_a_passage_that_could_not_be_read_is_named() -> None:
-    real = researcher_tools()
+    real = researcher_tools(small_reference())
 
     def read(id: str) -> JsonValue:
         """Read all but one."""
