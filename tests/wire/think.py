@@ -112,11 +112,11 @@ def report(command: Command, output: object) -> str:
 
 
 def tool_output(messages: Sequence[ModelMessage]) -> object | None:
-    """What the tool of this step returned, if the model is asked after one."""
+    """What the tool of this step returned, if the model is asked after one.
+
+    A return before a question is of an earlier turn, which was cut.
+    """
     last = messages[-1]
-    if not isinstance(last, ModelRequest):
+    if not isinstance(last, ModelRequest) or not isinstance(last.parts[-1], ToolReturnPart):
         return None
-    for part in last.parts:
-        if isinstance(part, ToolReturnPart):
-            return part.content
-    return None
+    return next(part.content for part in last.parts if isinstance(part, ToolReturnPart))
