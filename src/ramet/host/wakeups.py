@@ -1,0 +1,87 @@
+"""The durable index of next wake-ups: which root agent must be opened when.
+
+A moment stands here whether its agent is open or not.
+
+Start-up reads what is due, not what exists (one row for each agent that waits for something).
+"""
+
+from collections.abc import Callable
+
+from ramet.core.clock import Clock, Timer
+from ramet.core.json import dumps, loads
+from ramet.core.paths import AgentPath
+from ramet.storage import Database
+
+CREATE = """
+CREATE TABLE IF NOT EXISTS ramet_wakeups (
+    root TEXT PRIMARY KEY NOT NULL,
+    due_ms INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+CREATE_INDEX = "CREATE INDEX IF NOT EXISTS ramet_wakeups_due ON ramet_wakeups (due_ms)"
+SET = """
+INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
+ON CONFLICT (root) DO UPDATE SET due_ms = excluded.due_ms
+"""
+REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
+DUE = "SELECT root, due_ms FROM ramet_wakeups WHERE due_ms <= ? ORDER BY due_ms LIMIT ?"
+NEXT = "SELECT min(due_ms) AS due_ms FROM ramet_wakeups"
+
+
+class WakeupIndex:
+    """Next wake-ups by root agent, with one timer for the earliest of them."""
+
+    def __init__(self, database: Database, clock: Clock, *, on_due: Callable[[], object]) -> None:
+        self._database = database
+        self._clock = clock
+        self._on_due = on_due
+        self._timer: Timer | None = None
+        self._timer_due: int | None = None
+        database.run(CREATE)
+        database.run(CREATE_INDEX)
+
+    def set(self, root: AgentPath, due_ms: int | None) -> None:
+        """Note when a root must be awake next; None for never. Committed on return."""
+        key = dumps(root.to_json())
+        if due_ms is None:
+            self._database.run(REMOVE, key)
+        else:
+            self._database.run(SET, key, due_ms)
+            self._at(due_ms)
+
+    def due(self, limit: int) -> list[AgentPath]:
+        """The roots whose moment has come, the longest overdue first."""
+        rows = self._database.query(DUE, self._clock.now_ms(), limit)
+        return [_path(row["root"]) for row in rows]
+
+    def watch(self) -> None:
+        """Set the timer to the earliest moment of all."""
+        row = self._database.one(NEXT)
+        if row is not None and row["due_ms"] is not None:
+            self._at(row["due_ms"])
+
+    def stop(self) -> None:
+        """Forget the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timer_due = None
+
+    def _at(self, due_ms: int) -> None:
+        if self._timer_due is not None and self._timer_due <= due_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due_ms
+        wait = max(0, due_ms - self._clock.now_ms()) / 1000
+        self._timer = self._clock.call_later(wait, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = self._timer_due = None
+        self._on_due()
+
+
+def _path(text: str) -> AgentPath:
+    steps = loads(text)
+    assert isinstance(steps, list)
+    pairs = [(str(step[0]), str(step[1])) for step in steps if isinstance(step, list)]
+    return AgentPath.of(*pairs)
