@@ -22,6 +22,7 @@ _HOMES = {
     "ramet.core.paths": ("AgentPath",),
     "ramet.core.signals": ("AbortController", "AbortSignal"),
     "ramet.errors": ("RametError",),
+    "ramet.think": ("from_thread",),
     "ramet.think.agent_tool": ("agent_tool",),
     "ramet.think.think": ("Think",),
 }
@@ -52,6 +53,7 @@ __all__ = [
     "Target",
     "Think",
     "agent_tool",
+    "from_thread",
     "rpc",
 ]
 

@@ -21,5 +21,6 @@ from ramet.core.paths import AgentPath as AgentPath
 from ramet.core.signals import AbortController as AbortController
 from ramet.core.signals import AbortSignal as AbortSignal
 from ramet.errors import RametError as RametError
+from ramet.think import from_thread as from_thread
 from ramet.think.agent_tool import agent_tool as agent_tool
 from ramet.think.think import Think as Think

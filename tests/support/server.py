@@ -1,10 +1,11 @@
 """Starts the command line as a process of its own, for tests that need a real server."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,16 @@ def environment() -> dict[str, str]:
     return dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
 
 
-def start(*command: str, folder: Path, port: int | None = None) -> Server:
-    """Start `ramet COMMAND … --port --data` with its data in `folder`, and wait for the port."""
+def start(
+    *command: str,
+    folder: Path,
+    port: int | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Server:
+    """Start `ramet COMMAND … --port --data` with its data in `folder`, and wait for the port.
+
+    It gets a session of its own, and `variables` on top of the environment.
+    """
     port = port or free_port()
     log = folder / "server.log"
     with log.open("ab") as output:
@@ -62,6 +71,7 @@ def start(*command: str, folder: Path, port: int | None = None) -> Server:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     server = Server(port=port, log=log, process=process)
     try:
@@ -80,6 +90,13 @@ def stop(server: Server) -> None:
     except subprocess.TimeoutExpired:
         server.process.kill()
         server.process.wait(STOP_TIMEOUT)
+
+
+def kill(server: Server) -> None:
+    """End the server and whatever it started as `kill -9` does; harmless when it has ended."""
+    if server.process.poll() is None:
+        os.killpg(server.process.pid, signal.SIGKILL)
+    server.process.wait(STOP_TIMEOUT)
 
 
 @contextmanager

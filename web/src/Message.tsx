@@ -36,7 +36,8 @@ export const Message = memo(function Message({ message, active, runs, onOpenRun 
         <MessagePart
           key={partKey(part, index)}
           part={part}
-          active={active && index === message.parts.length - 1}
+          active={active}
+          last={index === message.parts.length - 1}
           runs={isToolUIPart(part) ? runs.getRunsForToolCall(part.toolCallId) : NONE}
           onOpenRun={onOpenRun}
         />
@@ -54,13 +55,14 @@ function partKey(part: Part, index: number): string {
 interface PartProps {
   part: Part;
   active: boolean;
+  last: boolean;
   runs: Run[];
   onOpenRun: (step: Step) => void;
 }
 
-function MessagePart({ part, active, runs, onOpenRun }: PartProps) {
-  if (part.type === "text") return <Markdown text={part.text} active={active} />;
-  if (part.type === "reasoning") return <Reasoning text={part.text} active={active} />;
+function MessagePart({ part, active, last, runs, onOpenRun }: PartProps) {
+  if (part.type === "text") return <Markdown text={part.text} active={active && last} />;
+  if (part.type === "reasoning") return <Reasoning text={part.text} active={active && last} />;
   if (part.type === "source-url") {
     return (
       <a className="source" href={part.url} target="_blank" rel="noreferrer">
@@ -68,6 +70,8 @@ function MessagePart({ part, active, runs, onOpenRun }: PartProps) {
       </a>
     );
   }
-  if (isToolUIPart(part)) return <ToolCall part={part} runs={runs} onOpenRun={onOpenRun} />;
+  if (isToolUIPart(part)) {
+    return <ToolCall part={part} active={active} runs={runs} onOpenRun={onOpenRun} />;
+  }
   return null;
 }

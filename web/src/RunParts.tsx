@@ -29,16 +29,18 @@ export function RunParts({ parts, running, label }: Props) {
         <RunPart
           key={isToolUIPart(part) ? part.toolCallId : `${part.type}-${index}`}
           part={part}
-          active={running && index === parts.length - 1}
+          running={running}
+          last={index === parts.length - 1}
         />
       ))}
     </div>
   );
 }
 
-function RunPart({ part, active }: { part: Part; active: boolean }) {
+function RunPart({ part, running, last }: { part: Part; running: boolean; last: boolean }) {
+  const active = running && last;
   if (part.type === "text") return <Markdown text={part.text} active={active} />;
   if (part.type === "reasoning") return <Reasoning text={part.text} active={active} />;
-  if (isToolUIPart(part)) return <SimpleToolCall part={part} />;
+  if (isToolUIPart(part)) return <SimpleToolCall part={part} active={running} />;
   return null;
 }

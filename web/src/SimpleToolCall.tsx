@@ -5,18 +5,23 @@ import type { ToolPart } from "./model";
 import { ToolLine } from "./ToolLine";
 import { ToolError, ToolOutput } from "./ToolOutput";
 
-export function SimpleToolCall({ part }: { part: ToolPart }) {
+interface Props {
+  part: ToolPart;
+  active: boolean;
+}
+
+export function SimpleToolCall({ part, active }: Props) {
   return (
     <div className="tool" data-tool={getToolName(part)} data-state={part.state}>
       {part.state === "output-available" ? (
         <details className="tool-details">
           <summary>
-            <ToolLine part={part} />
+            <ToolLine part={part} active={active} />
           </summary>
           <ToolOutput value={part.output} />
         </details>
       ) : (
-        <ToolLine part={part} />
+        <ToolLine part={part} active={active} />
       )}
       <ToolError part={part} />
     </div>

@@ -10,15 +10,16 @@ import { ToolError, ToolOutput } from "./ToolOutput";
 
 interface Props {
   part: ToolPart;
+  active: boolean;
   runs: Run[];
   onOpenRun: (step: Step) => void;
 }
 
-export function ToolCall({ part, runs, onOpenRun }: Props) {
-  if (runs.length === 0) return <SimpleToolCall part={part} />;
+export function ToolCall({ part, active, runs, onOpenRun }: Props) {
+  if (runs.length === 0) return <SimpleToolCall part={part} active={active} />;
   return (
     <section className="tool" data-tool={getToolName(part)} data-state={part.state}>
-      <ToolLine part={part} />
+      <ToolLine part={part} active={active} />
       <div className="runs" data-count={runs.length}>
         {runs.map((run) => (
           <RunPanel key={run.runId} run={run} onOpen={onOpenRun} />

@@ -9,11 +9,23 @@ const STATES: Partial<Record<ToolPart["state"], [symbol: string, label: string]>
   "output-denied": ["–", "denied"],
 };
 
-export function ToolLine({ part }: { part: ToolPart }) {
-  const [symbol, label] = STATES[part.state] ?? ["", "working"];
+interface Props {
+  part: ToolPart;
+  /** Whether a result may still come. */
+  active: boolean;
+}
+
+export function ToolLine({ part, active }: Props) {
+  const [symbol, label] = STATES[part.state] ?? (active ? ["", "working"] : ["–", "no result"]);
   return (
     <span className="tool-line">
-      <span className="tool-state" data-state={part.state} role="img" aria-label={label}>
+      <span
+        className="tool-state"
+        data-state={part.state}
+        data-working={label === "working"}
+        role="img"
+        aria-label={label}
+      >
         {symbol}
       </span>
       <code className="tool-name">{getToolName(part)}</code>

@@ -1,7 +1,9 @@
 """`Agent`: what users subclass. A façade: every method names a feature and hands over to it."""
 
 import logging
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from ramet.agent.runtime import AgentRuntime
 from ramet.agent_tools.records import Progress, RunInfo, RunResult
@@ -16,7 +18,7 @@ from ramet.state.verbs import StateVerbs
 from ramet.storage import Row, Schema, SqlValue
 from ramet.sub_agents.verbs import SubAgentVerbs
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 
 _log = logging.getLogger("ramet.agent")
 

@@ -1,6 +1,8 @@
 """`AIChatAgent`: a chat agent whose `on_chat_message` gives the answer, chunk by chunk."""
 
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from ramet.agent.agent import Agent
 from ramet.agent.runtime import AgentRuntime
@@ -8,7 +10,7 @@ from ramet.chat.runtime import ChatRuntime
 from ramet.chat.turn import Turn
 from ramet.chat.verbs import ChatVerbs
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 
 
 class AIChatAgent(ChatVerbs, Agent[S], Generic[S]):

@@ -8,7 +8,7 @@ from ramet.chat.child_runs import ChildRunStore
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
-from ramet.chat.orphans import seal_orphans, tell_end
+from ramet.chat.orphans import seal_orphans
 from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
 from ramet.chat.resuming import Resuming
@@ -82,12 +82,10 @@ class Chat:
     def seal_orphans(self) -> None:
         """End what an earlier process left unfinished; before anything else happens."""
         self._orphans = list(seal_orphans(self._ports))
-        for connection in self._ports.clients:
-            tell_end(self._ports, connection, self._orphans)
 
     def adopted(self, connection: Connection) -> None:
         """Take over a client of an earlier instance: what it followed has ended."""
-        tell_end(self._ports, connection, self._orphans)
+        self._resuming.adopted(connection, self._orphans)
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""

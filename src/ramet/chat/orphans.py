@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 from ramet.chat.ports import ChatPorts
-from ramet.chat.settling import Ending, settled, terminal
+from ramet.chat.settling import settled
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
-from ramet.connections.connection import Connection
 from ramet.core.json import loads_object
-from ramet.protocol import frames
 from ramet.protocol.parts import MessageFold
 
 
@@ -27,16 +25,6 @@ def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
         for turn in orphans:
             _seal(ports, turn)
     return orphans
-
-
-def tell_end(ports: ChatPorts, connection: Connection, orphans: Sequence[StoredTurn]) -> None:
-    """Tell a client that stayed connected how the turns ended that it was following."""
-    if not orphans:
-        return
-    connection.send_frame(frames.chat_messages(ports.transcript.all()))
-    for turn in orphans:
-        ending = Ending("aborted")
-        connection.send_frame(terminal(turn.request_id, ending, message_ids=turn.message_ids))
 
 
 def _seal(ports: ChatPorts, turn: StoredTurn) -> None:

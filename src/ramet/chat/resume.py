@@ -43,7 +43,7 @@ class Situation:
 
 
 def answer_to_probe(situation: Situation) -> Answer:
-    """What a client that asks is told: a stream, a lost or failed one, a turn to wait for, nothing."""
+    """What a client that asks is told: of a stream, a lost or failed turn, one to wait for."""
     if situation.streaming is not None:
         return Offer(situation.streaming)
     if situation.orphan is not None:

@@ -1,6 +1,6 @@
 """Carries out resume: offers, acknowledgements, replays, and clients that wait for a turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ramet.chat.live_turn import LiveTurn, log_key
 from ramet.chat.ports import ChatPorts
@@ -67,7 +67,27 @@ class Resuming:
         if stream is None:
             self._send_end(connection, request_id)
             return
-        link, key = connection.link, log_key(stream.stream_id)
+        self._replay(connection.link, stream)
+
+    def adopted(self, connection: Connection, lost: Sequence[StoredTurn]) -> None:
+        """Take over a client that stayed connected when an earlier instance went.
+
+        It is told how the lost turns ended. A replay that was cut off is made again from the start:
+        clients begin anew at each `start` chunk.
+        """
+        link, log = connection.link, self._ports.log
+        streams = [stream for stream in log.all() if log_key(stream.stream_id) in link.behind]
+        replayed = {stream.turn_id for stream in streams}
+        told = [turn for turn in lost if turn.turn_id not in replayed]
+        if lost:
+            connection.send_frame(frames.chat_messages(self._ports.transcript.all()))
+        for turn in told:
+            connection.send_frame(_end_of_turn(turn, replay=False))
+        for stream in streams:
+            self._replay(link, stream)
+
+    def _replay(self, link: ClientLink, stream: StoredStream) -> None:
+        key = log_key(stream.stream_id)
         if (link, key) in self._replaying:
             return
         link.behind.add(key)
@@ -169,15 +189,15 @@ class Resuming:
             return frames.chat_response(request_id, body="", done=True, replay=True)
         if turn.status == "orphaned":
             self._ports.turns.settle_orphans()
-        return _end_of_turn(turn)
+        return _end_of_turn(turn, replay=turn.outcome != "error")
 
 
-def _end_of_turn(turn: StoredTurn) -> str:
+def _end_of_turn(turn: StoredTurn, *, replay: bool) -> str:
     outcome = turn.outcome or "aborted"
     return terminal(
         turn.request_id,
         Ending(outcome, turn.error_text),
         message_ids=turn.message_ids,
         continuation=turn.continuation,
-        replay=outcome != "error",
+        replay=replay,
     )

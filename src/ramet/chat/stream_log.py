@@ -161,6 +161,10 @@ class StreamLog:
         row = self._database.one(OF_REQUEST, request_id)
         return None if row is None else _stream(row)
 
+    def all(self) -> list[StoredStream]:
+        """Every log that is kept."""
+        return [_stream(row) for row in self._database.query(ALL)]
+
     def page(self, stream_id: str, *, after: int, limit: int = PAGE_CHUNKS) -> ChunkPage:
         """Chunks with an index above `after`, about 64 KiB and `limit` of them at most."""
         page = read_page(self._database, stream_id, after=after, limit=limit)

@@ -64,8 +64,8 @@ class StreamReader:
         return due
 
 
-def read_stored_run(
-    database: Database, run_id: str, *, after_sequence: int = -1, limit: int | None = None
+def read_stored_run(  # noqa: PLR0917 - parents call it by place, whatever class the child has
+    database: Database, run_id: str, after_sequence: int = -1, limit: int | None = None
 ) -> list[StoredChunk] | None:
     """What a run has streamed, from its agent's database, whether the agent is open or not.
 

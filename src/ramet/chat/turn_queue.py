@@ -42,7 +42,7 @@ class TurnQueue(Generic[T]):
             self._advance()
 
     def reset(self) -> list[T]:
-        """Begin a new generation: what waits is taken out and given back, the active one goes on."""
+        """Begin a new generation: what waits is given back, the active one goes on."""
         self.generation += 1
         stale = list(self._waiting)
         self._waiting.clear()

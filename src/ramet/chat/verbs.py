@@ -63,7 +63,8 @@ class ChatVerbs:
         self._ramet_chat.turns.cancel_all()
 
     async def wait_until_stable(
-        self, timeout: Duration | None = None
+        self,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - the clock is ours, its time-out too
     ) -> bool:
         """Wait until no turn runs or waits; False when that takes longer than `timeout` seconds."""
         return await self._ramet_chat.stable(timeout)

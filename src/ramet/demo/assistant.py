@@ -3,6 +3,7 @@
 import asyncio
 
 from pydantic import BaseModel, Field
+from pydantic_ai.models import Model
 
 import ramet
 from ramet.core.json import JsonObject, JsonValue
@@ -36,7 +37,7 @@ class Assistant(Staged, ramet.Think):
     instructions = INSTRUCTIONS
     options = ramet.AgentOptions(max_concurrent_agent_tools=16)
 
-    def get_model(self) -> object:
+    def get_model(self) -> Model:
         """The model that the demo was started with."""
         return self.stage.model
 

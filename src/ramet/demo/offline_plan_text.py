@@ -148,7 +148,7 @@ def _places(findings: Findings) -> Iterator[str]:
     for mention in _exact(findings, defining)[:2]:
         yield f"`{mention.path}` defines it in line {mention.line}:"
         yield _code_at(findings, mention)
-    rest = _by_file(findings.mentions)
+    rest = _by_file(findings)
     if rest:
         rows = [_row(path, mentions) for path, mentions in list(rest.items())[:8]]
         yield "\n".join(["### Where it is mentioned", "", *rows])
@@ -177,21 +177,21 @@ def _code_at(findings: Findings, mention: Mention) -> str:
 def _change(findings: Findings) -> Iterator[str]:
     if not findings.mentions:
         yield from _introduction(findings)
-        yield "Nothing here is about that yet, so the first step is to decide where it belongs."
+        yield "I found nothing about that yet, so the first step is to decide where it belongs."
         return
-    by_file = _by_file(findings.mentions)
+    by_file = _by_file(findings)
     first = findings.excerpts[0].path if findings.excerpts else next(iter(by_file))
     rows = [_row(path, mentions) for path, mentions in list(by_file.items())[:6]]
     yield "\n".join(["### What is there", "", *rows])
     for excerpt in findings.excerpts:
-        if names := list(dict.fromkeys(_DEFINED.findall(excerpt.text)))[:6]:
+        if names := list(dict.fromkeys(_DEFINED.findall(excerpt.text)))[:4]:
             yield f"`{excerpt.path}` defines {_and(f'`{name}`' for name in names)}."
     steps = [f"{number}. {step}" for number, step in enumerate(_steps(findings, first), start=1)]
     yield "\n".join(["### Steps", "", *steps])
 
 
 def _steps(findings: Findings, first: str) -> Iterator[str]:
-    by_file = _by_file(findings.mentions)
+    by_file = _by_file(findings)
     own = by_file.get(first, [])
     where = f", line {own[0].line} (`{_code_span(own[0].text)}`)" if own else ""
     yield f"Start in `{first}`{where}."
@@ -213,7 +213,7 @@ def _steps(findings: Findings, first: str) -> Iterator[str]:
 def _missing_test(findings: Findings) -> str:
     tests = [path for path in findings.overview.paths if _TEST.search(path)]
     near = f"; `{tests[0]}` shows how tests look here" if tests else ""
-    return f"No test mentions it: write one first{near}."
+    return f"I found no test that mentions it: write one first{near}."
 
 
 def _advice(goal: str) -> str:
@@ -223,12 +223,21 @@ def _advice(goal: str) -> str:
     return "Change it there, in one small step that can be checked on its own."
 
 
-def _by_file(mentions: Iterable[Mention]) -> dict[str, list[Mention]]:
-    """Mentions of each file, the files with the most words and lines first."""
+def _by_file(findings: Findings) -> dict[str, list[Mention]]:
+    """Mentions of each file, definitions first; what was read comes first, then the most lines."""
     grouped: dict[str, list[Mention]] = {}
-    for mention in mentions:
+    for mention in sorted(findings.mentions, key=lambda one: _DEFINED.match(one.text) is None):
         grouped.setdefault(mention.path, []).append(mention)
-    return dict(sorted(grouped.items(), key=lambda item: -_weight(item[1])))
+    read = [excerpt.path for excerpt in findings.excerpts]
+    return dict(
+        sorted(
+            grouped.items(),
+            key=lambda item: (
+                read.index(item[0]) if item[0] in read else len(read),
+                -_weight(item[1]),
+            ),
+        )
+    )
 
 
 def _weight(mentions: list[Mention]) -> int:

@@ -35,9 +35,9 @@ _LOCATES = re.compile(
     re.IGNORECASE,
 )
 _CHANGES = re.compile(
-    r"\b(?:plan|steps|how (?:do|can|could|should|would|to)|should|add|rename|remove|delete|drop|replace"
-    r"|migrate|move|extract|split|fix|write|update|upgrade|introduce|implement|port|document|test|change|refactor|make|improve"
-    r"|support|goal)\b",
+    r"\b(?:plan|steps|how (?:do|can|could|should|would|to)|should|add|rename|remove|delete|drop"
+    r"|replace|migrate|move|extract|split|fix|write|update|upgrade|introduce|implement|port"
+    r"|document|test|change|refactor|make|improve|support|goal)\b",
     re.IGNORECASE,
 )
 _DEFINITION = r"^(?:export )?(?:async )?(?:def|class|function|const|let|interface|type|struct|fn)\b"

@@ -1,5 +1,7 @@
 """The planner: inspects the files of one folder, changes nothing, and proposes steps."""
 
+from pydantic_ai.models import Model
+
 import ramet
 from ramet.core.json import JsonObject, to_json
 from ramet.demo.stage import Staged
@@ -19,7 +21,7 @@ class Planner(Staged, ramet.Think):
 
     instructions = INSTRUCTIONS
 
-    def get_model(self) -> object:
+    def get_model(self) -> Model:
         """The model that the demo was started with."""
         return self.stage.model
 

@@ -1,5 +1,7 @@
 """The researcher: searches the Python language reference, reads what fits and sums it up."""
 
+from pydantic_ai.models import Model
+
 import ramet
 from ramet.core.json import JsonObject
 from ramet.demo.stage import Staged
@@ -23,7 +25,7 @@ class Researcher(Staged, ramet.Think):
         self._found_any = False
         self._read = 0
 
-    def get_model(self) -> object:
+    def get_model(self) -> Model:
         """The model that the demo was started with."""
         return self.stage.model
 

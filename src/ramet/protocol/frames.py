@@ -136,7 +136,11 @@ def message_updated(message: Mapping[str, JsonValue]) -> str:
     return dumps({"type": types.MESSAGE_UPDATED, "message": message})
 
 
-def chat_recovering(recovering: bool, *, id: str | None = None) -> str:  # noqa: FBT001
+def chat_recovering(
+    recovering: bool,  # noqa: FBT001 - it is what the frame says
+    *,
+    id: str | None = None,
+) -> str:
     """Say that an interrupted turn will go on, or that it no longer will."""
     return _chat_frame(types.CHAT_RECOVERING, recovering=recovering, id=id)
 

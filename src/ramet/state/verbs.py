@@ -1,10 +1,12 @@
 """The state of an agent: what `Agent` gains from this feature."""
 
-from typing import Generic, TypeVar
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from ramet.state.feature import State
 
-S = TypeVar("S")
+S = TypeVar("S", default=Any)
 
 
 class StateVerbs(Generic[S]):

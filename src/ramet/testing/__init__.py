@@ -3,5 +3,25 @@
 from ramet.testing.client import TestClient
 from ramet.testing.harness import Harness
 from ramet.testing.manual_clock import ManualClock
+from ramet.testing.scripted_model import (
+    Delay,
+    Gate,
+    Reasoning,
+    ScriptBroken,
+    ScriptedError,
+    ScriptedModel,
+    ToolCall,
+)
 
-__all__ = ["Harness", "ManualClock", "TestClient"]
+__all__ = [
+    "Delay",
+    "Gate",
+    "Harness",
+    "ManualClock",
+    "Reasoning",
+    "ScriptBroken",
+    "ScriptedError",
+    "ScriptedModel",
+    "TestClient",
+    "ToolCall",
+]

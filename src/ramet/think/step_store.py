@@ -3,7 +3,7 @@
 A response is one row; each of its tool calls is a row of its own, empty until the call has ended.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
@@ -143,11 +143,10 @@ class StepStore:
                 steps[-1].results[str(row["tool_call_id"])] = message
         return found
 
-    def keep_only(self, message_ids: Iterable[str]) -> None:
+    def keep_only(self, is_there: Callable[[str], bool]) -> None:
         """Forget the steps of answers that are gone; the ids of their tool calls stay taken."""
-        kept = set(message_ids)
         stored = [str(row["message_id"]) for row in self._database.query(ANSWERS)]
-        gone = [message_id for message_id in stored if message_id not in kept]
+        gone = [message_id for message_id in stored if not is_there(message_id)]
         if not gone:
             return
         with self._database.transaction():

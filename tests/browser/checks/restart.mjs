@@ -16,6 +16,12 @@ function theRun(state) {
   return /** @type {Run} */ (Object.values(state.runs)[0]);
 }
 
+/** How the tool call of the last answer stands. @param {Probe} state */
+function toolState(state) {
+  const parts = state.chat?.messages.at(-1)?.parts ?? [];
+  return String(parts.flatMap((part) => ("toolCallId" in part ? [part.state] : []))[0]);
+}
+
 /** @param {Bench} bench */
 async function killAndStart(bench) {
   await bench.victim?.kill();
@@ -68,7 +74,8 @@ export const checks = {
     const state = await tab.wait((r) => theRun(r)?.status === "interrupted", "the seal");
     assert.ok(runText(theRun(state)).startsWith(runText(theRun(seen))), runText(theRun(state)));
     assert.ok(WORDS.startsWith(runText(theRun(state))), runText(theRun(state)));
-    await settled(tab);
+    const rested = await settled(tab);
+    assert.match(toolState(rested), /^output-/, "the tool call is still waiting");
     await tab.reload();
     const again = await tab.wait((r) => theRun(r)?.status === "interrupted", "the replay");
     assert.equal(runText(theRun(again)), runText(theRun(state)));

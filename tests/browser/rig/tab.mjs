@@ -34,7 +34,11 @@ export class Tab {
   }
 
   mounted() {
-    return this.wait((r) => r.identified || r.connectionError !== null, "the page to be connected");
+    const chat = new URL(this.url).searchParams.get("chat") !== "no";
+    return this.wait(
+      (r) => r.connectionError !== null || (r.identified && (r.chat !== null || !chat)),
+      "the page to be connected",
+    );
   }
 
   /** Everything the hooks say now. @returns {Promise<Probe>} */

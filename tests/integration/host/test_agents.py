@@ -334,7 +334,7 @@ async def test_only_async_methods_that_exist_can_be_called_through_a_stub(tmp_pa
         with pytest.raises(MethodNotFound, match="Method nothing of Note does not exist"):
             stub.nothing()  # type: ignore[attr-defined] # on purpose
         with pytest.raises(MethodNotCallable, match="only async methods"):
-            await stub.fail("x")  # type: ignore[func-returns-value] # on purpose
+            await stub.fail("x")  # type: ignore[misc] # on purpose
 
 
 @pytest.mark.behaviour("D17")

@@ -120,11 +120,23 @@ def test_binary_and_huge_files_are_named_not_read(root: Path) -> None:
     assert folder.describe().largest[0].path == "big.txt"
 
 
-def test_a_search_finds_where_words_begin_the_most_words_first(root: Path) -> None:
+def test_a_search_gives_lines_with_the_most_words_first_and_counts_the_path(root: Path) -> None:
+    found = Folder(root).search_text("boiler import")
+    assert [(match.path, match.line, match.words) for match in found[:2]] == [
+        ("tests/test_boiler.py", 1, ("boiler", "import")),
+        ("src/kettle/boiler.py", 4, ("boiler",)),
+    ]
+
+
+def test_a_search_shows_three_lines_of_each_file_before_more_of_any(root: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (root / name).write_text("tea\n" * 9)
+    found = Folder(root).search_text("tea", limit=8)
+    assert [match.path for match in found] == ["a.txt"] * 3 + ["b.txt"] * 3 + ["a.txt"] * 2
+
+
+def test_a_search_finds_where_words_begin(root: Path) -> None:
     folder = Folder(root)
-    first = folder.search_text("boiler import")[0]
-    assert (first.path, first.line) == ("src/kettle/whistle.py", 1)
-    assert first.words == ("boiler", "import")
     (root / "x.py").write_text("class HotWater: ...\nshorewater = 1\n")
     assert [m.text for m in folder.search_text("water") if m.path == "x.py"] == [
         "class HotWater: ..."

@@ -119,7 +119,7 @@ async def test_the_assistants_answer_holds_only_what_its_children_said() -> None
     answer = await conversation.ask("What is the difference between lists and tuples?")
     said = " ".join(collapsed(unquoted(text)) for text in texts_of(conversation.returned))
     lead, *rest = answer.split("\n\n")
-    assert lead == "All 2 questions were answered: **lists**, **tuples**."
+    assert lead == "Both questions were answered: **lists**, **tuples**."
     assert [block for block in rest if block.startswith("### ")] == [
         "### lists and tuples together",
         "### lists",
@@ -197,7 +197,7 @@ async def test_a_goal_that_no_file_mentions_is_searched_for_again_and_said_to_be
     answer = await conversation.ask("Plan to add logging_levels to the project")
     assert conversation.steps[1] == ["search_files"]
     assert conversation.arguments("search_files")[1] == {"words": "logging levels"}
-    assert "Nothing here is about that yet" in answer
+    assert "I found nothing about that yet" in answer
 
 
 async def test_a_file_that_the_goal_names_is_read_first(root: Path) -> None:

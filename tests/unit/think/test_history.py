@@ -206,14 +206,14 @@ def test_a_removed_answer_leaves_the_history_and_the_disk_but_its_ids_stay_taken
     store: StepStore,
 ) -> None:
     write_two_steps(store)
-    store.keep_only(["m1"])
+    store.keep_only(["m1"].__contains__)
     assert store.steps_of(["a1"]) == {}
     assert store.is_used("w1")
 
 
 def test_steps_of_answers_that_are_there_are_kept(store: StepStore) -> None:
     write_two_steps(store)
-    store.keep_only(["m1", "a1"])
+    store.keep_only(["m1", "a1"].__contains__)
     assert len(store.steps_of(["a1"])["a1"]) == 2
 
 

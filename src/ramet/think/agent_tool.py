@@ -1,0 +1,134 @@
+"""`agent_tool`: another agent as a tool that a model can call (AT-009 … 013, AT-164 … 173)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.tools import GenerateToolJsonSchema, RunContext, Tool
+
+from ramet.agent_tools.records import RunResult
+from ramet.agent_tools.verbs import AgentToolVerbs
+from ramet.core.current import current, within
+from ramet.core.json import JsonObject, JsonValue
+from ramet.errors import NoCurrentAgent
+
+_WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WRAPPED = "input"
+_FAILURES = {
+    "interrupted": "The run was interrupted before it could finish; it can be retried.",
+    "aborted": "The run was cancelled.",
+    "error": "The run failed.",
+}
+
+
+def agent_tool(
+    cls: type,
+    *,
+    description: str,
+    input: Any = str,
+    output: Any = None,
+    name: str | None = None,
+    display_name: str | None = None,
+    icon: str | None = None,
+    display: Mapping[str, JsonValue] | None = None,
+) -> Tool[object]:
+    """Make a tool that runs another agent, for `Think.get_tools()` or any pydantic-ai agent.
+
+    The run belongs to the agent that the code runs in, and is shown under the tool call. A run that
+    completes gives the model its summary, or its output when `output` is given; any other gives it
+    an object `{"ok": false, "status", "error", "retryable", …}`.
+
+    Args:
+        cls: The child's class, given to `App`.
+        description: Tells the model what the child is good for.
+        input: The type of what the child is asked; its fields are the tool's parameters. A type
+            that is no object is asked for as the one parameter `input`.
+        output: A type that the child's output must fit.
+        name: The tool's name; by default the class name in snake_case.
+        display_name: The name that clients show the run under.
+        icon: What clients show beside it.
+        display: More for clients; `display_name` and `icon` override its `name` and `icon`.
+    """
+    tool_name = name or _WORD_BEGINS.sub("_", cls.__name__).lower()
+    question = _question(input)
+    shown = _display(display, display_name, icon)
+
+    def check(ctx: RunContext[object], /, **arguments: Any) -> None:
+        question.read(arguments)
+
+    async def run(ctx: RunContext[object], /, **arguments: Any) -> object:
+        now = current()
+        agent = now.agent if now is not None else None
+        if now is None or not isinstance(agent, AgentToolVerbs):
+            raise NoCurrentAgent(
+                f"The agent tool {tool_name!r} was called outside of an agent: "
+                "use it from inside a turn of a ramet agent"
+            )
+        with within(tool_call_id=None if now.tool_call_id else ctx.tool_call_id):
+            result = await agent.run_agent_tool(
+                cls, input=question.read(arguments), output=output, display=shown
+            )
+        return answer(result, structured=output is not None)
+
+    return Tool.from_schema(
+        run, tool_name, description, question.schema, takes_ctx=True, args_validator=check
+    )
+
+
+def answer(result: RunResult[object], *, structured: bool) -> object:
+    """What the model is told of a run that has ended."""
+    if result.status == "completed":
+        return result.output if structured else result.summary or ""
+    failure: JsonObject = {
+        "ok": False,
+        "status": result.status,
+        "error": result.error or _FAILURES[result.status],
+        "retryable": result.status == "interrupted",
+    }
+    if result.status == "interrupted" and result.reason is not None:
+        failure["reason"] = result.reason
+    if result.status == "interrupted" and result.child_still_running is not None:
+        failure["childStillRunning"] = result.child_still_running
+    return failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What a child is asked, as the parameters of a tool."""
+
+    adapter: TypeAdapter[Any]
+    schema: dict[str, Any]
+    wrapped: bool
+
+    def read(self, arguments: Mapping[str, Any]) -> JsonValue:
+        """The child's input as JSON data; raises pydantic's `ValidationError`."""
+        given = arguments.get(_WRAPPED) if self.wrapped else dict(arguments)
+        asked: JsonValue = self.adapter.dump_python(
+            self.adapter.validate_python(given), mode="json", by_alias=True
+        )
+        return asked
+
+
+@lru_cache(maxsize=256)
+def _question(asked: Any) -> _Question:
+    adapter = TypeAdapter[Any](asked)
+    schema = adapter.json_schema(schema_generator=GenerateToolJsonSchema)
+    if schema.get("type") == "object":
+        return _Question(adapter=adapter, schema=schema, wrapped=False)
+    definitions = schema.pop("$defs", None)
+    wrapping = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+    if definitions:
+        wrapping["$defs"] = definitions
+    return _Question(adapter=adapter, schema=wrapping, wrapped=True)
+
+
+def _display(
+    display: Mapping[str, JsonValue] | None, name: str | None, icon: str | None
+) -> JsonObject | None:
+    if display is None and name is None and icon is None:
+        return None
+    named = {"name": name, "icon": icon}
+    return {**(display or {}), **{key: value for key, value in named.items() if value is not None}}

@@ -1,0 +1,141 @@
+"""A live `Think` from the inside: a chat agent whose turns are answered by the step loop."""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from typing import ClassVar
+
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
+from pydantic_ai.tools import RunContext
+from pydantic_ai.toolsets import AbstractToolset
+from pydantic_ai.usage import RunUsage
+
+from ramet.agent.context import AgentContext
+from ramet.agent.hooks import Hooked
+from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
+from ramet.chat.family import THINK, ChatFamily
+from ramet.chat.runtime import ChatRuntime
+from ramet.chat.schema import CHAT_MIGRATIONS
+from ramet.chat.turn import Chunk, Turn
+from ramet.connections.rpc import RpcTable
+from ramet.core.json import JsonObject
+from ramet.errors import ConfigurationError
+from ramet.storage import Schema, combined
+from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
+from ramet.think.history import model_history
+from ramet.think.hooks import StepHooks, settled
+from ramet.think.model_seam import resolve_model
+from ramet.think.step_loop import LoopParts, StepLoop
+from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
+from ramet.think.tool_gathering import gather
+from ramet.think.toolbox import RETRIES, Toolbox, held_open
+from ramet.think.verbs import ThinkVerbs
+from ramet.think.wire_ids import WireIds
+
+
+class ThinkRuntime(ChatRuntime):
+    """A chat agent that asks a model."""
+
+    schema: ClassVar[Schema] = combined(
+        SUB_AGENT_MIGRATIONS, AGENT_TOOL_MIGRATIONS, CHAT_MIGRATIONS, THINK_MIGRATIONS
+    )
+    family: ClassVar[ChatFamily] = THINK
+
+    def __init__(
+        self,
+        context: AgentContext,
+        agent: Hooked,
+        *,
+        rpc_table: RpcTable,
+        overridden: Callable[[str], bool],
+    ) -> None:
+        super().__init__(context, agent, rpc_table=rpc_table, overridden=overridden)
+        assert isinstance(agent, ThinkVerbs)
+        self._think: ThinkVerbs = agent
+        self._steps = StepStore(context.database, context.clock)
+        self._hooks_overridden = {name for name in _HOOKS if _overrides(type(agent), name)}
+        self._models: dict[str, Model] = {}
+
+    def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
+        """Answer a turn with the step loop."""
+        return self._answer(turn)
+
+    async def start(self) -> None:
+        """Open as any chat agent, then forget the steps of answers that are gone."""
+        await super().start()
+        self._steps.keep_only(self.chat.transcript.__contains__)
+
+    async def _answer(self, turn: Turn) -> AsyncGenerator[JsonObject]:
+        think = self._think
+        await settled(think.before_turn(turn))
+        model = await self._model()
+        messages = self._history(turn)
+        context = RunContext[object](
+            deps=think,
+            model=model,
+            usage=RunUsage(),
+            messages=messages,
+            max_retries=RETRIES,
+            run_id=turn.turn_id,
+            conversation_id=str(self.context.path),
+        )
+        async with held_open(await self._tools(), self.context.background) as toolset:
+            hooks = self._hooks()
+            toolbox = Toolbox(toolset, context, ids=self.context.ids, hooks=hooks)
+            parts = LoopParts(
+                model=model,
+                toolbox=toolbox,
+                journal=self._steps.journal(
+                    TurnKey(turn_id=turn.turn_id, message_id=turn.assistant_message_id)
+                ),
+                wire_ids=WireIds(self._steps, self.context.ids, taken=self.chat.tool_calls()),
+                background=self.context.background,
+                max_steps=think.max_steps,
+                instructions=[await self._instructions(), *await toolbox.instructions()],
+                usage=context.usage,
+                hooks=hooks,
+            )
+            async with aclosing(StepLoop(parts, messages).chunks()) as chunks:
+                async for chunk in chunks:
+                    if "on_chunk" in self._hooks_overridden:
+                        await settled(think.on_chunk(chunk))
+                    yield chunk
+
+    def _history(self, turn: Turn) -> list[ModelMessage]:
+        self._steps.keep_only(self.chat.transcript.__contains__)
+        steps = self._steps.steps_of(str(message["id"]) for message in turn.messages)
+        return model_history(turn.messages, steps)
+
+    async def _model(self) -> Model:
+        chosen, owner = await settled(self._think.get_model()), type(self._think).__name__
+        if isinstance(chosen, str):
+            if chosen not in self._models:
+                self._models[chosen] = resolve_model(chosen, owner)
+            return self._models[chosen]
+        if chosen is None or isinstance(chosen, Model):
+            return resolve_model(chosen, owner)
+        raise ConfigurationError(f"{owner}.get_model gave {chosen!r}: give a pydantic-ai model")
+
+    async def _instructions(self) -> str:
+        return str(await settled(self._think.get_system_prompt()) or "")
+
+    async def _tools(self) -> AbstractToolset[object]:
+        given = await settled(self._think.get_tools())
+        return gather(given if isinstance(given, Iterable) else ())
+
+    def _hooks(self) -> StepHooks:
+        think, overridden = self._think, self._hooks_overridden
+        return StepHooks(
+            before_step=think.before_step if "before_step" in overridden else None,
+            before_tool_call=think.before_tool_call if "before_tool_call" in overridden else None,
+            after_tool_call=think.after_tool_call if "after_tool_call" in overridden else None,
+            on_step_finish=think.on_step_finish if "on_step_finish" in overridden else None,
+        )
+
+
+_HOOKS = ("before_step", "before_tool_call", "after_tool_call", "on_step_finish", "on_chunk")
+
+
+def _overrides(cls: type, name: str) -> bool:
+    return inspect.getattr_static(cls, name) is not inspect.getattr_static(ThinkVerbs, name)

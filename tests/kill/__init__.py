@@ -1,0 +1,1 @@
+"""Kills a real server at any moment, and compares what clients saw with what they get then."""

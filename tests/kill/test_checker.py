@@ -1,0 +1,158 @@
+"""The checker finds each kind of fault: a comparison that cannot fail would prove nothing."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from ramet.core.json import JsonObject, dumps
+from tests.kill.checker import chat_findings, run_findings, true_end, truth_findings
+from tests.kill.disk import AgentKey, Disk, StoredAgent, StoredChild
+from tests.kill.seen import Seen, seen_in
+from tests.kill.transcript import transcript_findings
+
+RUN = "agent-tool:c"
+KEY: AgentKey = (("Parent", "a"),)
+CHILD: AgentKey = (*KEY, ("Child", RUN))
+
+
+def chunk(seq: int, text: str) -> JsonObject:
+    body = dumps({"type": "text-delta", "id": "t", "delta": text})
+    return {"type": "cf_agent_use_chat_response", "id": "r", "body": body, "seq": seq}
+
+
+def done(outcome: str) -> JsonObject:
+    return {
+        "type": "cf_agent_use_chat_response",
+        "id": "r",
+        "body": "",
+        "done": True,
+        "outcome": outcome,
+    }
+
+
+def event(number: int, kind: str, **fields: str) -> JsonObject:
+    return {
+        "type": "agent-tool-event",
+        "sequence": number,
+        "event": {"kind": kind, "runId": RUN, **fields},
+    }
+
+
+ANSWER = [chunk(0, "a"), chunk(1, "b"), done("aborted")]
+RUN_FRAMES = [
+    event(0, "started", agentType="Child"),
+    event(1, "chunk", body="{1}"),
+    event(2, "chunk", body="{2}"),
+    event(3, "interrupted", error="gone"),
+]
+
+
+def chat(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[str]:
+    return list(chat_findings([seen_in(before)], seen_in(after)))
+
+
+def runs(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[str]:
+    return list(run_findings([seen_in(before)], seen_in(after)))
+
+
+def test_an_answer_that_is_all_there_again_passes() -> None:
+    assert not chat(ANSWER[:2], ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ANSWER[:2], [ANSWER[0], ANSWER[2]]),
+        (ANSWER[:2], [ANSWER[0], chunk(1, "other"), ANSWER[2]]),
+        (ANSWER[:2], [ANSWER[1], ANSWER[0], ANSWER[2]]),
+        (ANSWER[:2], [ANSWER[0], ANSWER[1], ANSWER[1], ANSWER[2]]),
+        (ANSWER[:2], ANSWER[:2]),
+        (ANSWER[:2], [*ANSWER, ANSWER[2]]),
+        ([*ANSWER[:2], done("completed")], ANSWER),
+        ([ANSWER[0], ANSWER[0]], ANSWER),
+    ],
+    ids="lost changed swapped twice endless ends-twice other-end twice-before".split(),
+)
+def test_an_answer_that_is_not_the_same_is_found(
+    before: Sequence[JsonObject], after: Sequence[JsonObject]
+) -> None:
+    assert chat(before, after)
+
+
+def test_a_run_that_is_all_there_again_passes() -> None:
+    progress = dumps({"type": "data-agent-progress", "transient": True, "data": {}})
+    before = [*RUN_FRAMES[:2], event(5, "chunk", body=progress)]
+    assert not runs(before, RUN_FRAMES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (RUN_FRAMES[:3], [RUN_FRAMES[0], RUN_FRAMES[1], RUN_FRAMES[3]]),
+        ([*RUN_FRAMES[:2], event(3, "chunk", body="{2}")], RUN_FRAMES),
+        (RUN_FRAMES[:2], [RUN_FRAMES[0], RUN_FRAMES[1], RUN_FRAMES[1], RUN_FRAMES[3]]),
+        (RUN_FRAMES[:2], RUN_FRAMES[:3]),
+        (RUN_FRAMES[:2], [*RUN_FRAMES, event(4, "interrupted", error="gone")]),
+        (RUN_FRAMES[:2], [*RUN_FRAMES, event(4, "chunk", body="{4}")]),
+        ([event(0, "chunk", body="{0}")], RUN_FRAMES[1:]),
+    ],
+    ids="lost renumbered twice endless ends-twice goes-on headless".split(),
+)
+def test_a_run_that_is_not_the_same_is_found(
+    before: Sequence[JsonObject], after: Sequence[JsonObject]
+) -> None:
+    assert runs(before, after)
+
+
+@pytest.mark.parametrize(
+    ("status", "child", "end"),
+    [
+        ("completed", StoredAgent(), "completed"),
+        ("running", StoredAgent(), "interrupted"),
+        ("running", StoredAgent(outcomes={"q": None}), "interrupted"),
+    ],
+)
+def test_a_run_has_only_the_end_that_was_recorded(
+    status: str, child: StoredAgent, end: str
+) -> None:
+    assert true_end(status, child, RUN) == end
+
+
+@pytest.mark.behaviour("D10")
+@pytest.mark.parametrize("recorded", ["completed", None])
+def test_a_run_told_as_completed_without_a_recorded_outcome_is_found(recorded: str | None) -> None:
+    child = StoredAgent(
+        child_runs={RUN: StoredChild(status="running", sealed=False, request_id="q")},
+        outcomes={"q": recorded},
+    )
+    disk = Disk(agents={KEY: StoredAgent(runs={RUN: ("Child", "running")}), CHILD: child})
+    told = seen_in([event(0, "started"), event(1, "finished")])
+    assert bool(list(truth_findings(KEY, disk, told))) is (recorded is None)
+
+
+def test_a_request_told_as_completed_without_a_recorded_outcome_is_found() -> None:
+    disk = Disk(agents={KEY: StoredAgent(outcomes={"r": None})})
+    assert list(truth_findings(KEY, disk, seen_in([done("completed")])))
+    assert not list(truth_findings(KEY, disk, seen_in([done("aborted")])))
+
+
+def test_chunks_that_are_stored_and_not_given_are_found() -> None:
+    disk = Disk(agents={KEY: StoredAgent(outcomes={"r": None}, chunks={"r": ["x", "y"]})})
+    assert list(truth_findings(KEY, disk, seen_in([done("aborted")])))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool-x", "toolCallId": "c", "state": "input-available", "input": {}},
+        {"type": "text", "text": "ab", "state": "streaming"},
+    ],
+)
+def test_a_part_that_is_left_open_is_found(part: JsonObject) -> None:
+    assert list(transcript_findings([{"id": "m", "role": "assistant", "parts": [part]}], Seen()))
+
+
+def test_an_answer_that_is_not_in_the_transcript_is_found() -> None:
+    other: JsonObject = {"type": "text", "text": "other", "state": "done"}
+    message: JsonObject = {"id": "m", "role": "assistant", "parts": [other]}
+    assert list(transcript_findings([message], seen_in(ANSWER)))

@@ -1,0 +1,77 @@
+"""`kill -9` exactly at each named place of the source, which is checked like any other kill."""
+
+import ast
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.kill.aftermath import findings_after
+from tests.kill.disk import AgentKey
+from tests.kill.victim import Victim
+from tests.kill.watching import Question, watch_turn
+from tests.support.server import ROOT
+
+SAY, RESEARCH, THINK_RESEARCH = "say 8 1", "research bees 2", "think-research bees 2"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A place, the pass of it that kills, and what leads there."""
+
+    name: str
+    root: str
+    text: str
+    passes: int = 1
+
+    @property
+    def armed(self) -> str:
+        """The value of RAMET_FAILPOINT."""
+        return f"{self.name}:{self.passes}"
+
+
+CASES = [
+    Case("turn.recorded", "ChatAgent", SAY),
+    Case("turn.recorded", "ThinkAgent", RESEARCH, 2),
+    Case("turn.started", "ThinkAgent", SAY),
+    Case("turn.started", "ChatAgent", RESEARCH, 2),
+    Case("chat.chunk.committed", "ChatAgent", SAY, 5),
+    Case("chat.chunk.committed", "ThinkAgent", RESEARCH, 10),
+    Case("turn.message_stored", "ThinkAgent", SAY),
+    Case("turn.message_stored", "ChatAgent", THINK_RESEARCH),
+    Case("turn.ended", "ChatAgent", SAY),
+    Case("turn.ended", "ThinkAgent", RESEARCH),
+    Case("chat.milestone.committed", "ChatAgent", RESEARCH),
+    Case("run.registered", "ChatAgent", RESEARCH),
+    Case("run.announced", "ThinkAgent", RESEARCH),
+    Case("run.started", "ChatAgent", THINK_RESEARCH),
+    Case("run.signal_stored", "ThinkAgent", RESEARCH),
+    Case("run.finalizing", "ChatAgent", RESEARCH),
+    Case("run.finalized", "ThinkAgent", THINK_RESEARCH),
+]
+
+
+def _named() -> Iterator[str]:
+    """Every place that the source names."""
+    for file in sorted((ROOT / "src" / "ramet").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id="failpoint"), args=[ast.Constant(value=name)]):
+                    yield str(name)
+
+
+def test_every_named_place_is_killed_at() -> None:
+    assert {case.name for case in CASES} == set(_named())
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.armed}-{case.root}")
+async def test_a_kill_at_a_named_place_loses_nothing(fresh: Victim, case: Case) -> None:
+    key: AgentKey = ((case.root, "a"),)
+    fresh.start({"RAMET_FAILPOINT": case.armed})
+    watch = await watch_turn(fresh, key, Question(request_id="request", text=case.text))
+    assert fresh.await_death() == -signal.SIGKILL
+    disk = fresh.disk()
+    fresh.start()
+    assert not await findings_after(fresh.address, watch.views, disk)

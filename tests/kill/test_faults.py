@@ -1,0 +1,48 @@
+"""The check itself is checked: a server that is not durable must not pass it."""
+
+import pytest
+
+from tests.kill.aftermath import findings_after
+from tests.kill.disk import AgentKey
+from tests.kill.page import Page
+from tests.kill.victim import Victim
+from tests.kill.watching import Ending, Question, watch_turn
+
+HELD = {"RAMET_FAULT_HOLD_CHUNKS": "10"}
+SHOWN = 6
+"""Chunks that the page has when the server is killed; fewer than are held back."""
+
+pytestmark = pytest.mark.kill
+
+
+@pytest.mark.parametrize("root", ["ChatAgent", "ThinkAgent"])
+async def test_chunks_of_an_answer_that_were_shown_and_not_stored_are_missed(
+    fresh: Victim, root: str
+) -> None:
+    async def kill(page: Page) -> None:
+        await page.until(lambda: len(page.seen.chunks.get("request", [])) >= SHOWN)
+        fresh.kill()
+
+    findings = await _killed(fresh, ((root, "a"),), "say 60 5", kill)
+    assert [each for each in findings if "request request: chunk" in each and "was lost" in each]
+
+
+async def test_chunks_of_a_run_that_were_shown_and_not_stored_are_missed(fresh: Victim) -> None:
+    def shown(page: Page) -> int:
+        frames = [frame for run in page.seen.runs.values() for frame in run]
+        return sum(frame.body is not None and not frame.transient for frame in frames)
+
+    async def kill(page: Page) -> None:
+        await page.until(lambda: shown(page) >= SHOWN)
+        fresh.kill()
+
+    findings = await _killed(fresh, (("ChatAgent", "a"),), "research bees 20", kill)
+    assert [each for each in findings if "run agent-tool:" in each and "was lost" in each]
+
+
+async def _killed(victim: Victim, key: AgentKey, text: str, kill: Ending) -> list[str]:
+    victim.start(HELD)
+    watch = await watch_turn(victim, key, Question(request_id="request", text=text), kill)
+    disk = victim.disk()
+    victim.start()
+    return await findings_after(victim.address, watch.views, disk)

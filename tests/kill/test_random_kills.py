@@ -1,0 +1,85 @@
+"""`kill -9` at random moments: whatever a client saw is there again, once, and its end is true.
+
+`RAMET_KILLS=200` kills more often, `RAMET_KILL_SEED=…` at other moments.
+"""
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.kill.aftermath import findings_after
+from tests.kill.disk import AgentKey
+from tests.kill.page import Page, get_messages
+from tests.kill.victim import Victim
+from tests.kill.watching import Moment, Question, Watch, killed_at, watch_turn
+
+KILLS = int(os.environ.get("RAMET_KILLS", "24"))
+SEED = os.environ.get("RAMET_KILL_SEED", "ramet")
+AGAIN = 0.25
+"""How often the server is killed once more while it sends everything again."""
+
+SCENES: Mapping[str, int] = {
+    "say 60 5": 66,
+    "research bees 5": 50,
+    "compare bees wasps": 90,
+    "think-research bees 5": 50,
+}
+"""What is asked, and about how many frames it takes."""
+
+pytestmark = pytest.mark.kill
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+    victim = Victim(tmp_path_factory.mktemp("kills"))
+    yield victim
+    victim.stop()
+
+
+@pytest.mark.behaviour("AT-054")
+@pytest.mark.parametrize("number", range(KILLS))
+async def test_nothing_that_was_seen_is_lost_when_the_server_is_killed(
+    victim: Victim, number: int
+) -> None:
+    chance = random.Random(f"{SEED}:{number}")
+    text = list(SCENES)[number // 2 % len(SCENES)]
+    root = ("ChatAgent", "ThinkAgent")[number % 2]
+    name = "shared" if chance.random() < 0.3 else f"agent-{number}"
+    key: AgentKey = ((root, name),)
+    moment = Moment.draw(chance, SCENES[text])
+    again = Moment.draw(chance, SCENES[text]) if chance.random() < AGAIN else None
+    if not victim.alive:
+        victim.start()
+    question = Question(
+        request_id=f"request-{number}",
+        text=text,
+        history=await get_messages(victim.address, key),
+    )
+
+    async def kill(page: Page) -> None:
+        await killed_at(victim, page, question.request_id, moment)
+
+    views = (await watch_turn(victim, key, question, kill)).views
+    disk = victim.disk()
+    if again is not None:
+        victim.start()
+        watch = await _killed_while_coming_back(victim, key, question, again)
+        for each, seen in watch.views.items():
+            views.setdefault(each, []).extend(seen)
+    victim.start()
+    findings = await findings_after(victim.address, views, disk)
+    assert not findings, f"{root} {name!r}, {text!r}, {moment}, then {again}"
+
+
+async def _killed_while_coming_back(
+    victim: Victim, key: AgentKey, question: Question, moment: Moment
+) -> Watch:
+    watch = Watch()
+    page = await watch.open(victim.address, key)
+    assert page is not None
+    await page.acknowledge(question.request_id)
+    await killed_at(victim, page, question.request_id, moment)
+    await watch.close()
+    return watch
