@@ -30,7 +30,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   const [clearError, setClearError] = useState<string | null>(null);
   const { messages, status, sendMessage, stop } = chat;
   const busy = status === "submitted" || chat.isStreaming || chat.isRecovering;
-  const scroll = useStickToEnd(messages, runs.runsById);
+  const scroll = useStickToEnd(true, messages, runs.runsById);
 
   const send = useCallback(
     (text: string) => {

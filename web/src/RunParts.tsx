@@ -14,7 +14,7 @@ interface Props {
 }
 
 export function RunParts({ parts, running, label }: Props) {
-  const scroll = useStickToEnd(parts);
+  const scroll = useStickToEnd(running, parts);
   if (parts.length === 0) return null;
   return (
     <div

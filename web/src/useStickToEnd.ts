@@ -1,4 +1,6 @@
 // Keeps a scrolled area at its end while it grows, unless the reader has scrolled away.
+//
+// A finished thing that is shown for the first time (`live` false) starts at its beginning.
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 
 const NEAR = 80;
@@ -10,7 +12,7 @@ export interface StickToEnd {
   toEnd: () => void;
 }
 
-export function useStickToEnd(...grows: readonly unknown[]): StickToEnd {
+export function useStickToEnd(live: boolean, ...grows: readonly unknown[]): StickToEnd {
   const ref = useRef<HTMLDivElement | null>(null);
   const follow = useRef(true);
   const [atEnd, setAtEnd] = useState(true);
@@ -29,7 +31,7 @@ export function useStickToEnd(...grows: readonly unknown[]): StickToEnd {
   }, []);
 
   useEffect(() => {
-    if (follow.current) ref.current?.scrollTo({ top: ref.current.scrollHeight });
+    if (live && follow.current) ref.current?.scrollTo({ top: ref.current.scrollHeight });
     // The caller names what makes the area grow.
   }, grows);
 
