@@ -18,6 +18,7 @@ RametError
 │   ├── MethodNotFound
 │   ├── MethodNotCallable     it exists, but clients may not call it
 │   ├── InvalidArguments
+│   ├── InvalidSchedule       a time, delay or cron line that no schedule can have
 │   └── ResultNotJson
 ├── StateError
 │   ├── ConnectionReadonly
@@ -118,6 +119,10 @@ class MethodNotCallable(CallError):
 
 class InvalidArguments(CallError, TypeError):
     """The arguments do not fit the method."""
+
+
+class InvalidSchedule(CallError, ValueError):
+    """A delay, date, interval or cron line that no schedule can have; nothing was stored."""
 
 
 class ResultNotJson(CallError, TypeError):

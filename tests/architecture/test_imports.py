@@ -16,6 +16,7 @@ SEAMS: dict[str, tuple[str, ...]] = {
     "uvicorn": ("web/", "cli/", "demo/"),
     "websockets": ("web/", "cli/", "client/"),
     "click": ("cli/", "demo/"),
+    "cronsim": ("schedules/cron.py",),
     "orjson": ("core/json.py",),
     "openai": (),
     "anthropic": (),

@@ -14,6 +14,8 @@ OWNERS: dict[str, frozenset[str]] = {
     "storage/migrations.py": frozenset(),
     "storage/key_value.py": frozenset({"cf_agents_state"}),
     "sub_agents/registry.py": frozenset({"cf_agents_sub_agents"}),
+    "schedules/store.py": frozenset({"cf_agents_schedules"}),
+    "queue/store.py": frozenset({"cf_agents_queues"}),
     "agent_tools/run_store.py": frozenset({"cf_agent_tool_runs"}),
     "agent_tools/frame_store.py": frozenset({"cf_agent_tool_frames"}),
     "state/store.py": frozenset(),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ramet.core.alarm import Wakeups
 from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.ids import Ids
@@ -35,4 +36,6 @@ class AgentContext:
     caller: Caller
     lifecycles: Lifecycles
     classes: ClassNames
+    wakeups: Wakeups | None
+    """The host's index of wake-ups; None for a sub-agent, whose root has the one alarm."""
     events: AgentEvents

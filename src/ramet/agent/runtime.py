@@ -19,6 +19,7 @@ from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
 from ramet.connections.link import ClientLink
 from ramet.connections.rpc import RpcDispatcher, RpcTable
+from ramet.core.alarm import Alarm
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.paths import AgentPath
 from ramet.protocol import frames
@@ -62,6 +63,7 @@ class AgentRuntime:
             ids=context.ids,
             cls=context.cls,
         )
+        self.alarm = Alarm(context.wakeups) if context.wakeups is not None else None
         self.registry = SubAgentRegistry(context.database, context.clock)
         self.sub_agents = SubAgents(
             context.path,

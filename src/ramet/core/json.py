@@ -40,8 +40,9 @@ def dump_strict(value: object) -> str:
 
     For values that users hand in to be stored: a NaN that comes back as None is a lost value.
     """
+    encoded = dumps(value)  # first: it ends on a value that holds itself
     _refuse_not_finite(value)
-    return dumps(value)
+    return encoded
 
 
 def dump_indented(value: object) -> str:

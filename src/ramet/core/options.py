@@ -20,17 +20,51 @@ class RetryOptions:
     max_delay: float = 3.0
     """Seconds that no delay exceeds."""
 
+    given: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The keys that were written out, and so win over those of the class."""
+
+    def __new__(cls, **given: object) -> Self:
+        """Note which keys are written out, for `over`."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "given", frozenset(given))
+        return made
+
     def __post_init__(self) -> None:
-        if self.max_attempts < 1:
-            raise InvalidOptions(f"max_attempts must be 1 or more, not {self.max_attempts!r}")
+        if not _is_whole(self.max_attempts) or self.max_attempts < 1:
+            raise InvalidOptions(
+                f"max_attempts must be a whole number, 1 or more, not {self.max_attempts!r}"
+            )
         for name in ("base_delay", "max_delay"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
+            if not (_is_finite(value) and value > 0):
                 raise InvalidOptions(f"{name} must be a positive number of seconds, not {value!r}")
         if self.base_delay > self.max_delay:
             raise InvalidOptions(
                 f"base_delay {self.base_delay!r} is above max_delay {self.max_delay!r}"
             )
+
+    def over(self, defaults: "RetryOptions") -> "RetryOptions":
+        """These options with every key that was left out taken from `defaults`.
+
+        Raises:
+            InvalidOptions: They do not fit together.
+        """
+        return RetryOptions(
+            max_attempts=self._chosen("max_attempts", defaults).max_attempts,
+            base_delay=self._chosen("base_delay", defaults).base_delay,
+            max_delay=self._chosen("max_delay", defaults).max_delay,
+        )
+
+    def _chosen(self, key: str, defaults: "RetryOptions") -> "RetryOptions":
+        return self if key in self.given else defaults
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 _NOT_INHERITED = frozenset({"name", "former_names"})

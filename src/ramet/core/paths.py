@@ -25,6 +25,18 @@ class AgentPath:
         """Build a path from (class name, name) pairs, root first."""
         return cls(tuple(PathStep(class_name, name) for class_name, name in steps))
 
+    @classmethod
+    def from_json(cls, stored: JsonValue) -> "AgentPath":
+        """Read a path in the form that `to_json` gives.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        match stored:
+            case [_, *_]:
+                return cls(tuple(_step(pair) for pair in stored))
+        raise ValueError(f"{stored!r} is not the path of an agent")
+
     @property
     def leaf(self) -> PathStep:
         """The agent itself."""
@@ -63,3 +75,10 @@ class AgentPath:
 
     def __str__(self) -> str:
         return "/".join(f"{step.class_name}:{step.name}" for step in self.steps)
+
+
+def _step(stored: JsonValue) -> PathStep:
+    match stored:
+        case [str(class_name), str(name)]:
+            return PathStep(class_name, name)
+    raise ValueError(f"{stored!r} is not a step of an agent's path")

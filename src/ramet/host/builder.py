@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ramet.agent.build import build_agent, check_agent_class
 from ramet.agent.context import AgentContext
+from ramet.core.alarm import Wakeups
 from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.ids import Ids
@@ -30,6 +31,10 @@ class Neighbours(Protocol):
 
     def lifecycles_for(self, path: AgentPath, fence: Fence) -> Lifecycles:
         """Opens and stops others in the name of the instance at `path`."""
+        ...
+
+    def wakeups_for(self, path: AgentPath, fence: Fence) -> Wakeups:
+        """The host's index of wake-ups for the root agent at `path`."""
         ...
 
     def live_database(self, path: AgentPath) -> Database | None:
@@ -67,6 +72,7 @@ class InstanceBuilder:
             database=database,
             files=self.files,
             live_database=neighbours.live_database,
+            wakeups=neighbours.wakeups_for(path, fence) if path.is_root else None,
             clock=self.clock,
             ids=self.ids,
             fence=fence,
@@ -91,6 +97,7 @@ class InstanceBuilder:
             exit=leave,
             built=built,
             started=asyncio.get_running_loop().create_future(),
+            used_at=self.clock.monotonic(),
         )
 
     def _open_database(self, path: AgentPath, schema: Schema, fence: Fence) -> Database:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ramet.agent.stubs import Stub, as_instance
 from ramet.connections.link import ClientLink
+from ramet.core.alarm import Wakeups
 from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.http import Request, Response
@@ -14,14 +15,17 @@ from ramet.core.ids import Ids
 from ramet.core.options import HostOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Caller, Lifecycles
-from ramet.errors import RametError
+from ramet.errors import NotRunning, RametError
+from ramet.host.alarms import Alarms
 from ramet.host.builder import InstanceBuilder
 from ramet.host.callers import InstanceCaller, InstanceLifecycles, released
 from ramet.host.classes import ClassTable
 from ramet.host.deletion import Deletion
 from ramet.host.gate import Gate
+from ramet.host.idle import IdleEviction
 from ramet.host.instances import Instances, check_path
 from ramet.host.sockets import Message, Sockets
+from ramet.host.wakeups import RootWakeups, WakeupIndex
 from ramet.storage import Database, DataDirectory
 
 A = TypeVar("A")
@@ -58,6 +62,10 @@ class Host:
             builder, self, on_end=lambda ended, told: self.sockets.instance_ended(ended, told)
         )
         self.sockets = Sockets(self.instances, ids)
+        self._idle = IdleEviction(self.instances, clock, options)
+        self._database: Database | None = None
+        self._wakeups: WakeupIndex | None = None
+        self._alarms: Alarms | None = None
         self._deletion = Deletion(self.instances, self.files, clock)
         self._gate = Gate(self.instances, classes)
         self._outside = InstanceCaller(instances=self.instances, path=None, fence=Fence("the host"))
@@ -71,7 +79,12 @@ class Host:
         """Lock the data directory and begin to serve; raises `DataDirectoryError`."""
         self.files.acquire()
         _raise_file_limit()
+        self._database = self.files.open_host(fence=Fence("the host"))
+        self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
+        self._alarms = Alarms(self._wakeups, self.instances, self.clock)
         self.instances.accepting = True
+        self._idle.start()
+        self._wakeups.watch()
 
     async def stop(self, *, grace: float = 0.0) -> None:
         """Give running work `grace` seconds, then end every instance; the rest stays stored."""
@@ -79,12 +92,15 @@ class Host:
         while self._anything_busy() and self.clock.monotonic() < deadline:
             await self.clock.sleep(GRACE_STEP)
         self.instances.accepting = False
+        self._idle.stop()
+        if self._alarms is not None:
+            await self._alarms.stop()
         for instance in self.instances:
             self.instances.end(
                 instance.path, "the server is stopping", close_sockets="The server is stopping"
             )
         await self.instances.all_ended()
-        self.files.release()
+        self._close()
 
     def crash(self) -> None:
         """Forget everything that is not on disk at once, as `kill -9` does; for tests."""
@@ -92,7 +108,10 @@ class Host:
         self.sockets.drop_all()
         for instance in self.instances:
             self.instances.end(instance.path, "the process crashed", close_sockets="")
-        self.files.release()
+        self._idle.stop()
+        if self._wakeups is not None:
+            self._wakeups.stop()
+        self._close()
 
     def evict(self, path: AgentPath, *, force: bool = False) -> None:
         """Take an agent out of memory and keep its clients' sockets; the next frame opens it again.
@@ -158,10 +177,26 @@ class Host:
             instances=self.instances, deletion=self._deletion, path=path, fence=fence
         )
 
+    def wakeups_for(self, path: AgentPath, fence: Fence) -> Wakeups:
+        """The index of wake-ups as the root agent at `path` sees it."""
+        if self._wakeups is None:
+            raise NotRunning("The host is not running")
+        return RootWakeups(self._wakeups, path, fence)
+
     def live_database(self, path: AgentPath) -> Database | None:
         """The database of an agent that is in memory."""
         instance = self.instances.live(path)
         return None if instance is None else instance.database
+
+    def _alarm_due(self) -> None:
+        if self._alarms is not None and self.running:
+            self._alarms.due()
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = self._wakeups = self._alarms = None
+        self.files.release()
 
     def _anything_busy(self) -> bool:
         return any(instance.busy() for instance in self.instances)

@@ -39,6 +39,8 @@ class Instance:
     started: asyncio.Future[None]
     """Done when `on_start` has returned; it fails when that raised."""
     links: set[ClientLink] = field(default_factory=set)
+    used_at: float = 0.0
+    """When somebody last came to it, on the clock that never goes back."""
     requests: int = 0
     """HTTP requests that are being answered."""
 

@@ -30,6 +30,7 @@ class Instances:
         self._neighbours = neighbours
         self._on_end = on_end
         self._live: dict[AgentPath, Instance] = {}
+        self._of_root: dict[AgentPath, set[Instance]] = {}
         self._opening: dict[AgentPath, asyncio.Task[Instance]] = {}
         self._ending: set[asyncio.Task[Any]] = set()
         self.accepting = False
@@ -38,14 +39,28 @@ class Instances:
     def __iter__(self) -> Iterator[Instance]:
         return iter(tuple(self._live.values()))
 
+    def __len__(self) -> int:
+        return len(self._live)
+
     def live(self, path: AgentPath) -> Instance | None:
         """The instance in memory, if there is one."""
         return self._live.get(path)
 
     def below(self, path: AgentPath) -> list[Instance]:
         """The live instances at and below a path, the lowest first."""
-        found = [each for each in self if path.contains(each.path)]
+        group = self._of_root.get(path.root, ())
+        found = [each for each in group if path.contains(each.path)]
         return sorted(found, key=lambda each: -len(each.path.steps))
+
+    def touch(self, instance: Instance) -> None:
+        """Note that somebody has come to an instance."""
+        instance.used_at = self._builder.clock.monotonic()
+
+    def busy(self, instance: Instance) -> str | None:
+        """Why an instance may not be evicted now; a parent stays while a child is open."""
+        if len(self.below(instance.path)) > 1:
+            return "a sub-agent of it is open"
+        return instance.busy()
 
     async def opened(self, path: AgentPath, *, asker: AgentPath | None = None) -> Instance:
         """The instance at a path, opened if need be; its `on_start` has returned.
@@ -63,6 +78,7 @@ class Instances:
         instance = self._live.get(path)
         if instance is None:
             return await outcome(self._opening.get(path) or self._start_opening(path))
+        self.touch(instance)
         if not instance.ready and not (asker is not None and path.contains(asker)):
             await asyncio.wait({instance.started})
             instance.started.result()
@@ -103,6 +119,7 @@ class Instances:
             instance.fence.drop(reason)
         for instance in ending:
             self._live.pop(instance.path, None)
+            self._leave_group(instance)
             for task in instance.end(reason):
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
@@ -112,6 +129,12 @@ class Instances:
         """Wait until the tasks of ended instances are gone."""
         running = asyncio.current_task()
         await ended([task for task in self._ending if task is not running])
+
+    def _leave_group(self, instance: Instance) -> None:
+        group = self._of_root.get(instance.path.root, set())
+        group.discard(instance)
+        if not group:
+            self._of_root.pop(instance.path.root, None)
 
     def _start_opening(self, path: AgentPath) -> asyncio.Task[Instance]:
         if not self.accepting:
@@ -128,6 +151,7 @@ class Instances:
             await self.opened(path.parent)
         instance = self._builder.build(path, self._neighbours)
         self._live[path] = instance
+        self._of_root.setdefault(path.root, set()).add(instance)
         start = instance.tasks.run(instance.runtime.start(), name="start")
         await asyncio.wait({start})
         if instance.fence.down:

@@ -60,6 +60,7 @@ class Sockets:
         if seat is None:
             return
         if seat.instance is not None and not seat.opening:
+            self._instances.touch(seat.instance)
             self._deliver(seat.instance, link, message)
             return
         seat.backlog.append(message)

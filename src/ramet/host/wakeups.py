@@ -6,8 +6,10 @@ Start-up reads what is due, not what exists (one row for each agent that waits f
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ramet.core.clock import Clock, Timer
+from ramet.core.fence import Fence
 from ramet.core.json import dumps, loads
 from ramet.core.paths import AgentPath
 from ramet.storage import Database
@@ -22,6 +24,10 @@ CREATE_INDEX = "CREATE INDEX IF NOT EXISTS ramet_wakeups_due ON ramet_wakeups (d
 SET = """
 INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
 ON CONFLICT (root) DO UPDATE SET due_ms = excluded.due_ms
+"""
+PROMISE = """
+INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
+ON CONFLICT (root) DO UPDATE SET due_ms = min(due_ms, excluded.due_ms)
 """
 REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
 DUE = "SELECT root, due_ms FROM ramet_wakeups WHERE due_ms <= ? ORDER BY due_ms LIMIT ?"
@@ -48,6 +54,11 @@ class WakeupIndex:
         else:
             self._database.run(SET, key, due_ms)
             self._at(due_ms)
+
+    def promise(self, root: AgentPath, due_ms: int) -> None:
+        """Note that a root must be awake at a moment or earlier. Committed on return."""
+        self._database.run(PROMISE, dumps(root.to_json()), due_ms)
+        self._at(due_ms)
 
     def due(self, limit: int) -> list[AgentPath]:
         """The roots whose moment has come, the longest overdue first."""
@@ -78,6 +89,25 @@ class WakeupIndex:
     def _fire(self) -> None:
         self._timer = self._timer_due = None
         self._on_due()
+
+
+@dataclass(frozen=True, slots=True)
+class RootWakeups:
+    """The index as one root agent sees it."""
+
+    index: WakeupIndex
+    root: AgentPath
+    fence: Fence
+
+    def set(self, due_ms: int | None) -> None:
+        """Wake the root at a moment; see `core.alarm.Wakeups`."""
+        self.fence.check()
+        self.index.set(self.root, due_ms)
+
+    def promise(self, due_ms: int) -> None:
+        """Wake the root at a moment or earlier; see `core.alarm.Wakeups`."""
+        self.fence.check()
+        self.index.promise(self.root, due_ms)
 
 
 def _path(text: str) -> AgentPath:

@@ -1,10 +1,9 @@
 """Where agents lie on disk: names that cannot escape the data directory or collide, and its lock.
 
-data/
-ramet.lock                       held by the one process that serves the directory
-agents/3f/chat-agent-3f9c…/      one root agent with all below it
-agent.db                       the root's database
-sub/8a1b….db                   a sub-agent's, named by a digest of its whole path
+Below the data directory lie `ramet.lock`, held by the one process that serves it; `host.db`, when
+each agent has to wake up next; and a folder `agents/3f/chat-agent-3f9c…/` for each root agent with
+all below it: `agent.db` is its own database, `sub/8a1b….db` a sub-agent's, named by a digest of its
+whole path.
 """
 
 import errno
@@ -110,6 +109,10 @@ class DataDirectory:
             database.close()
             raise
         return database
+
+    def open_host(self, *, fence: Fence) -> Database:
+        """Open the host's own database, beside the agents."""
+        return self._connect(self.path / "host.db", fence)
 
     def open_existing(self, path: AgentPath) -> Database | None:
         """Open a stored agent's database as it is, for reading what a closed agent has stored."""

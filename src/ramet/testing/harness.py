@@ -1,5 +1,6 @@
 """A whole host inside a test: real SQLite, a manual clock, no sockets and no sleeps."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
@@ -44,7 +45,7 @@ class Harness:
         self.clock = ManualClock()
         self._classes = ClassTable(roots=agents, sub_agents=sub_agents)
         self._data_dir = data_dir
-        self._options = options or HostOptions()
+        self._options = options or HostOptions(idle_timeout=math.inf)
         self._ids = Ids.seeded(seed)
         self._clients: list[TestClient] = []
         self.host = self._new_host()

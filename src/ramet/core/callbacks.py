@@ -1,0 +1,94 @@
+"""Methods that are stored by name and called later: which may be, and how they are called."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from ramet.errors import InvalidArguments, MethodNotFound
+
+Callback: TypeAlias = Callable[..., object]
+
+
+class CancelledInside(RuntimeError):
+    """A callback ended as cancelled although nobody had cancelled it."""
+
+
+def callback_name(agent: object, method: object, *, gives: int) -> str:
+    """The name under which a method of `agent` is stored, to be called with `gives` arguments.
+
+    Raises:
+        MethodNotFound: The agent has no method of that name.
+        InvalidArguments: It is no method of this agent, or cannot be called with so few arguments.
+    """
+    cls = type(agent).__name__
+    name = method if isinstance(method, str) else getattr(method, "__name__", None)
+    if not isinstance(method, str) and not _is_bound_to(agent, method):
+        raise InvalidArguments(
+            f"A callback is a method of this {cls} or its name, not {method!r}: "
+            "only a name can be stored"
+        )
+    found = find_callback(agent, str(name))
+    if found is None:
+        raise MethodNotFound(f"{cls} has no method {name!r}")
+    _check_arguments(found, gives=gives, name=f"{cls}.{name}")
+    return str(name)
+
+
+def find_callback(agent: object, name: str) -> Callback | None:
+    """The method of that name; None when the agent's class has none."""
+    if name.startswith("__") or not callable(getattr(type(agent), name, None)):
+        return None
+    found = getattr(agent, name, None)
+    return found if callable(found) else None
+
+
+async def run_callback(callback: Callback, arguments: Sequence[object]) -> object:
+    """Call with as many of the arguments as are taken, and wait for what an async one returns.
+
+    Raises:
+        CancelledInside: It ended as cancelled by itself, which must not look like our own end.
+    """
+    try:
+        result = callback(*arguments[: _most_arguments(callback)])
+        return await result if isinstance(result, Awaitable) else result
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise CancelledInside("It ended as cancelled, but nobody had cancelled it") from error
+
+
+def _is_bound_to(agent: object, method: object) -> bool:
+    name = getattr(method, "__name__", None)
+    if getattr(method, "__self__", None) is not agent or not isinstance(name, str):
+        return False
+    return bool(getattr(agent, name, None) == method)
+
+
+def _most_arguments(callback: Callback) -> int | None:
+    """How many positional arguments it takes; None for any number."""
+    parameters = inspect.signature(callback).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return None
+    return sum(parameter.kind in _POSITIONAL for parameter in parameters)
+
+
+def _check_arguments(callback: Callback, *, gives: int, name: str) -> None:
+    missing = [
+        parameter.name
+        for position, parameter in enumerate(inspect.signature(callback).parameters.values())
+        if parameter.default is parameter.empty
+        and (
+            parameter.kind is parameter.KEYWORD_ONLY
+            or (parameter.kind in _POSITIONAL and position >= gives)
+        )
+    ]
+    if missing:
+        raise InvalidArguments(
+            f"{name} cannot be a callback: it is called with at most {gives} arguments, "
+            f"so nothing is there for {missing[0]!r}"
+        )
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

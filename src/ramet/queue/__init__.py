@@ -1,0 +1,1 @@
+"""Methods called soon, one after another, each at least once."""
