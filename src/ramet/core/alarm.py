@@ -25,10 +25,11 @@ class Alarm:
 
     def __init__(self, wakeups: Wakeups) -> None:
         self._wakeups = wakeups
-        self._armed: int | None = None
-        self._known = False
-        """Whether the index holds `_armed`: a new instance does not know what is in there."""
-        self._firing = 0
+        self._latest: int | None = None
+        """The index holds this moment or an earlier one; None when nothing is known of it."""
+        self._exact = False
+        """Whether the index is known to hold just that moment, or none."""
+        self._firing = False
         self._sources: list[Callable[[], int | None]] = []
         self._handlers: list[Callable[[], Awaitable[None]]] = []
 
@@ -46,35 +47,32 @@ class Alarm:
     def promise(self, due_ms: int) -> None:
         """Make sure that the agent wakes at `due_ms` or earlier; before the row is written.
 
-        While the alarm fires the index still holds the moment that has come, which is earlier than
-        any other; all that was promised meanwhile is set when it has fired.
+        What the index holds already stays there if it is earlier: another feature's moment, or the
+        one for which the alarm is firing, should a crash come before all is done.
+        """
+        if self._latest is None or due_ms < self._latest:
+            self._wakeups.promise(due_ms)
+            self._latest = due_ms
+
+    def rearm(self) -> None:
+        """Set the alarm to the earliest moment that any feature waits for, or to none.
+
+        While the alarm fires this waits until it has.
         """
         if self._firing:
             return
-        if not self._known:
-            self.rearm()
-        if self._armed is None or due_ms < self._armed:
-            self._arm(due_ms)
-
-    def rearm(self) -> None:
-        """Set the alarm to the earliest moment that any feature waits for, or to none."""
-        if self._firing:
-            return
         moments = [due for source in self._sources if (due := source()) is not None]
-        self._arm(min(moments, default=None))
+        earliest = min(moments, default=None)
+        if not self._exact or earliest != self._latest:
+            self._wakeups.set(earliest)
+            self._latest, self._exact = earliest, True
 
     async def fire(self) -> None:
-        """Run every handler, then set the alarm again."""
-        self._firing += 1
+        """Run every handler, then set the alarm again; one at a time."""
+        self._latest, self._exact, self._firing = None, False, True
         try:
             for handle in self._handlers:
                 await handle()
         finally:
-            self._firing -= 1
-            self._known = False
+            self._firing = False
             self.rearm()
-
-    def _arm(self, due_ms: int | None) -> None:
-        if not self._known or due_ms != self._armed:
-            self._wakeups.set(due_ms)
-            self._armed, self._known = due_ms, True

@@ -67,8 +67,11 @@ def _is_bound_to(agent: object, method: object) -> bool:
 
 
 def _most_arguments(callback: Callback) -> int | None:
-    """How many positional arguments it takes; None for any number."""
-    parameters = inspect.signature(callback).parameters.values()
+    """How many positional arguments it takes; None for any number, and where nobody can tell."""
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except ValueError:
+        return None
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return None
     return sum(parameter.kind in _POSITIONAL for parameter in parameters)

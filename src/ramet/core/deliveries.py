@@ -72,6 +72,8 @@ class Deliveries:
     retrier: Retrier
     defaults: RetryOptions
     internal: Mapping[str, Callable[..., Awaitable[object]]] = field(default_factory=dict)
+    first_event: str | None = None
+    """Emitted when a method is about to be called for the first time."""
 
     async def carry_out(self, call: StoredCall) -> None:
         """Call the method and return when it has succeeded or failed for good.
@@ -96,6 +98,8 @@ class Deliveries:
         except NotJson as error:
             self._failed(call, error, attempts=0)
             return
+        if self.first_event is not None:
+            self.emit(self.first_event, call)
         await self._attempt(call, callback)
 
     def emit(self, event: str, call: StoredCall, more: JsonObject | None = None) -> None:

@@ -22,6 +22,7 @@ class Execution:
             retrier=Retrier(clock=ports.clock, ids=ports.ids),
             defaults=ports.options.retry,
             internal=ports.internal,
+            first_event="execute",
         )
         self._running = 0
 
@@ -38,7 +39,6 @@ class Execution:
         """
         self._running += 1
         try:
-            self._deliveries.emit("execute", row)
             with working_for(self._agent):
                 await self._deliveries.carry_out(row)
         finally:

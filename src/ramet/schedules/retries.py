@@ -29,8 +29,8 @@ class Retries:
         chosen = complete_retry(options, self.defaults) or self.defaults
 
         async def once(attempt: int) -> T:
-            result = await run_callback(call, (attempt,))
-            return result  # type: ignore[return-value] # what the call gives, awaited
+            result: T = await run_callback(call, (attempt,))  # type: ignore[assignment] # awaited
+            return result
 
         return await self.retrier.run(once, chosen, should_retry=should_retry)
 

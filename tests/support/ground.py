@@ -1,0 +1,334 @@
+"""A root agent with sub-agents around schedules and queues, in place of host and runtime.
+
+The databases are real, the clock is moved by the test, the index of wake-ups outlives a crash.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ramet.core.alarm import Alarm
+from ramet.core.fence import Fence
+from ramet.core.ids import Ids
+from ramet.core.json import JsonObject
+from ramet.core.options import AgentOptions
+from ramet.core.paths import AgentPath
+from ramet.core.retry import Retrier
+from ramet.errors import SubAgentNotFound
+from ramet.queue.feature import Queue
+from ramet.queue.ports import RESUME_QUEUE, QueuePorts
+from ramet.queue.schema import QUEUE_MIGRATIONS
+from ramet.queue.verbs import QueueVerbs
+from ramet.schedules.feature import Schedules
+from ramet.schedules.ports import EXECUTE_SCHEDULE, RootSide, SchedulePorts
+from ramet.schedules.retries import Retries, RetryVerbs
+from ramet.schedules.schema import SCHEDULE_MIGRATIONS
+from ramet.schedules.verbs import ScheduleVerbs
+from ramet.storage import Database, SqlValue, combined, migrate
+from ramet.testing.manual_clock import ManualClock
+from ramet.testing.quiet import quiet
+
+T = TypeVar("T")
+SCHEMA = combined(SCHEDULE_MIGRATIONS, QUEUE_MIGRATIONS)
+ROOT = AgentPath.of(("Root", "r"))
+
+
+class Verbs(ScheduleVerbs, QueueVerbs, RetryVerbs):
+    """What users subclass here."""
+
+    path: AgentPath
+    ground: "Ground[Any]"
+
+    async def on_start(self) -> None:
+        """Run when the agent was opened."""
+
+
+V = TypeVar("V", bound=Verbs)
+
+
+@dataclass
+class Index:
+    """The host's durable index for one root: a moment, and every moment that was set."""
+
+    due_ms: int | None = None
+    history: list[int | None] = field(default_factory=list)
+    on_set: Callable[[], object] = lambda: None
+
+    def set(self, due_ms: int | None) -> None:
+        self.due_ms = due_ms
+        self.history.append(due_ms)
+        self.on_set()
+
+    def promise(self, due_ms: int) -> None:
+        if self.due_ms is None or due_ms < self.due_ms:
+            self.set(due_ms)
+
+
+@dataclass
+class Tasks:
+    """The tasks of one instance."""
+
+    errors: list[BaseException]
+    all: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def start(self, work: Coroutine[object, object, T], *, name: str) -> asyncio.Task[T]:
+        coroutine: Coroutine[Any, Any, T] = work
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self.all.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self.all.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.errors.append(error)
+
+
+@dataclass
+class Log:
+    """Events and errors of all agents, with whose they are."""
+
+    events: list[tuple[str, str, JsonObject]] = field(default_factory=list)
+    errors: list[tuple[str, BaseException]] = field(default_factory=list)
+
+    def named(self, type: str) -> list[JsonObject]:
+        return [payload for _, found, payload in self.events if found == type]
+
+
+@dataclass
+class OfOne:
+    """What one agent reports."""
+
+    log: Log
+    name: str
+
+    def emit(self, type: str, payload: JsonObject | None = None) -> None:
+        self.log.events.append((self.name, type, payload or {}))
+
+    def report(self, error: BaseException) -> None:
+        self.log.errors.append((self.name, error))
+
+
+@dataclass
+class Opened(Generic[V]):
+    """One live instance."""
+
+    agent: V
+    database: Database
+    fence: Fence
+    tasks: Tasks
+    schedules: Schedules
+    queue: Queue
+    internal: dict[str, Callable[..., Any]]
+
+
+class Ground(Generic[V]):
+    """One root below which agents of other classes may be opened."""
+
+    def __init__(
+        self,
+        folder: Path,
+        cls: type[V],
+        *,
+        options: AgentOptions | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.folder = folder
+        self.cls = cls
+        self.options = options or AgentOptions()
+        self.clock = clock or ManualClock()
+        self.ids = Ids.seeded(7)
+        self.index = Index(on_set=self._watch)
+        self.log = Log()
+        self.alarm = Alarm(self.index)
+        self.registered: dict[AgentPath, type[Verbs]] = {}
+        self.open_agents: dict[AgentPath, Opened[Any]] = {}
+        self.unreachable: Exception | None = None
+        self.more_internal: dict[str, Callable[..., Any]] = {}
+        self.lost: list[BaseException] = []
+        self._firing: asyncio.Task[None] | None = None
+        self._timer: Any = None
+
+    async def open(self) -> V:
+        """Open the root, as the host does on first use."""
+        if ROOT not in self.open_agents:
+            self.alarm = Alarm(self.index)
+            await self._open(ROOT, self.cls)
+            self._watch()
+            await quiet()
+        agent: V = self.open_agents[ROOT].agent
+        return agent
+
+    async def sub(self, cls: type[Verbs], *names: str) -> Any:
+        """Open an agent below the root, registered if it is new."""
+        path = ROOT
+        for name in names:
+            path = path.child("Sub", name)
+            self.registered.setdefault(path, cls)
+            await self._opened(path)
+        return self.open_agents[path].agent
+
+    def delete(self, *names: str) -> None:
+        """Delete a sub-agent, as the root does."""
+        gone = ROOT
+        for name in names:
+            gone = gone.child("Sub", name)
+        for path in [path for path in self.registered if gone.contains(path)]:
+            del self.registered[path]
+            self._end(path)
+        self.root.schedules.forget(gone)
+
+    @property
+    def root(self) -> Opened[V]:
+        return self.open_agents[ROOT]
+
+    def rows(self, query: str, *values: SqlValue, path: AgentPath = ROOT) -> list[dict[str, Any]]:
+        """Read a database from its file."""
+        database = Database(self._file(path), fence=Fence("a test"))
+        try:
+            return [dict(row) for row in database.query(query, *values)]
+        finally:
+            database.close()
+
+    def schedule_rows(self) -> list[dict[str, Any]]:
+        """The schedules that users made, as stored."""
+        return self.rows(
+            "SELECT * FROM cf_agents_schedules WHERE id NOT LIKE 'cf:%' ORDER BY rowid"
+        )
+
+    def queue_rows(self, path: AgentPath = ROOT) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM cf_agents_queues ORDER BY rowid", path=path)
+
+    async def advance(self, seconds: float) -> None:
+        """Move the clock, running what becomes due on the way."""
+        end = self.clock.monotonic() + seconds
+        await quiet()
+        while (wait := self.clock.next_due()) is not None:
+            if self.clock.monotonic() + wait > end:
+                break
+            self.clock.move(wait)
+            await quiet()
+        self.clock.move(max(0.0, end - self.clock.monotonic()))
+        await quiet()
+
+    async def crash(self) -> None:
+        """Lose all memory and tasks; databases and the index stay."""
+        for path in list(self.open_agents):
+            self._end(path)
+        if self._firing is not None:
+            self._firing.cancel()
+        await quiet()
+        self._firing = None
+
+    async def close(self) -> None:
+        """End everything and see that nothing was lost on the way."""
+        await self.crash()
+        assert self.lost == []
+
+    def _file(self, path: AgentPath) -> Path:
+        return self.folder / ("-".join(step.name.encode().hex() for step in path.steps) + ".db")
+
+    async def _opened(self, path: AgentPath) -> Opened[Any]:
+        if path not in self.open_agents:
+            cls = self.cls if path.is_root else self.registered.get(path)
+            if cls is None:
+                raise SubAgentNotFound(f"{path} does not exist")
+            await self._open(path, cls)
+        return self.open_agents[path]
+
+    async def _open(self, path: AgentPath, cls: type[Any]) -> None:
+        fence = Fence(str(path))
+        database = Database(self._file(path), fence=fence)
+        migrate(database, SCHEMA)
+        agent = cls()
+        agent.path, agent.ground = path, self
+        told = OfOne(self.log, str(path))
+        tasks = Tasks(self.lost)
+        internal = dict(self.more_internal)
+        schedules = Schedules(
+            SchedulePorts(
+                path=path,
+                database=database,
+                clock=self.clock,
+                ids=self.ids,
+                fence=fence,
+                background=tasks,
+                events=told,
+                errors=told,
+                options=self.options,
+                agent=agent,
+                alarm=self.alarm if path.is_root else None,
+                root=self._root_side,
+                dispatch=self._dispatch,
+                internal=internal,
+            )
+        )
+        queue = Queue(
+            QueuePorts(
+                path=path,
+                database=database,
+                clock=self.clock,
+                ids=self.ids,
+                fence=fence,
+                background=tasks,
+                events=told,
+                errors=told,
+                options=self.options,
+                agent=agent,
+                wake=schedules.wake,
+            )
+        )
+        internal[RESUME_QUEUE] = queue.woken
+        internal[EXECUTE_SCHEDULE] = schedules.execute
+        agent._ramet_schedules, agent._ramet_queue = schedules, queue
+        retrier = Retrier(clock=self.clock, ids=self.ids)
+        agent._ramet_retries = Retries(retrier=retrier, defaults=self.options.retry)
+        self.open_agents[path] = Opened(agent, database, fence, tasks, schedules, queue, internal)
+        schedules.start_up()
+        queue.start_up()
+        await agent.on_start()
+        await schedules.resume()
+        await queue.resume()
+
+    def _end(self, path: AgentPath) -> None:
+        opened = self.open_agents.pop(path, None)
+        if opened is not None:
+            opened.fence.drop("the test ended it")
+            for task in list(opened.tasks.all):
+                task.cancel()
+            opened.database.close()
+
+    def _root_side(self) -> RootSide:
+        side = self.root.schedules.root_side
+        assert side is not None
+        return side
+
+    async def _dispatch(
+        self, path: AgentPath, handler: str, arguments: tuple[object, ...]
+    ) -> object:
+        if self.unreachable is not None:
+            raise self.unreachable
+        opened = await self._opened(path)
+        return await opened.internal[handler](*arguments)
+
+    def _watch(self) -> None:
+        """Set the timer of the index, as the host does."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.index.due_ms is not None:
+            wait = max(0, self.index.due_ms - self.clock.now_ms()) / 1000
+            self._timer = self.clock.call_later(wait, self._fire)
+
+    def _fire(self) -> None:
+        if self._firing is None or self._firing.done():
+            self._firing = asyncio.get_running_loop().create_task(self._fire_root())
+
+    async def _fire_root(self) -> None:
+        await self.open()
+        await self.alarm.fire()
+
+
+__all__ = ["ROOT", "Ground", "Opened", "Verbs"]
