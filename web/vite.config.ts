@@ -9,6 +9,12 @@ export default defineConfig({
     outDir: "../src/ramet/demo/page",
     emptyOutDir: true,
     chunkSizeWarningLimit: 1500,
+    rollupOptions: {
+      // Comments in libraries that Rollup cannot read concern nobody here.
+      onwarn: (warning, warn) => {
+        if (warning.code !== "INVALID_ANNOTATION") warn(warning);
+      },
+    },
   },
   server: {
     proxy: {

@@ -6,5 +6,15 @@ export default defineConfig({
   root: "page",
   base: "./",
   plugins: [react()],
-  build: { outDir: "../dist", emptyOutDir: true, chunkSizeWarningLimit: 1500, minify: false },
+  build: {
+    outDir: "../dist",
+    emptyOutDir: true,
+    chunkSizeWarningLimit: 1500,
+    minify: false,
+    rollupOptions: {
+      onwarn: (warning, warn) => {
+        if (warning.code !== "INVALID_ANNOTATION") warn(warning);
+      },
+    },
+  },
 });

@@ -67,7 +67,7 @@ def start(
         process = subprocess.Popen(
             command_line(*command, folder=folder, port=port),
             cwd=ROOT,
-            env=environment(),
+            env=environment() | dict(variables or {}),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

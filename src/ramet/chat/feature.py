@@ -1,5 +1,6 @@
 """The chat of one agent: puts its parts together."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ramet.agent.context import AgentContext
@@ -38,6 +39,8 @@ class ChatSurroundings:
     producer: TurnProducer
     errors: ErrorHook
     family: ChatFamily
+    cleared: Callable[[], object]
+    """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
 
 
 class Chat:
@@ -63,6 +66,7 @@ class Chat:
         self._resuming = Resuming(self._ports, self.turns)
         self._progress = ProgressReporter(self._ports)
         self._wire = ChatWire(self._ports, self.turns, self._resuming, clear=self.clear)
+        self._cleared = around.cleared
         self._orphans: list[StoredTurn] = []
 
     @property
@@ -104,6 +108,7 @@ class Chat:
             self.transcript.clear()
             ports.log.clear(keep=kept)
             ports.turns.clear(keep=kept, running=[live.plan.turn_id for live in self.turns])
+            self._cleared()
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
         self._resuming.release_parked()

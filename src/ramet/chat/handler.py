@@ -73,7 +73,7 @@ async def _closed_after(items: AsyncIterable[object]) -> AsyncGenerator[None, No
 def _chunk(item: object) -> Chunk:
     if isinstance(item, str):
         return item
-    chunk = _fields(item) if isinstance(item, BaseModel) else item
+    chunk: object = _fields(item) if isinstance(item, BaseModel) else item
     if not isinstance(chunk, Mapping):
         raise UnknownModelResult(
             f"on_chat_message gave {type(item).__name__} where a chunk or a text is expected"

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ramet.agent_tools.records import StoredChunk
+from ramet.chat.answer import Answer
 from ramet.chat.turn import Message, Turn, TurnResult, TurnTrigger
 from ramet.connections.link import ClientLink
 from ramet.core.json import JsonObject, JsonValue
 from ramet.core.signals import AbortController
 from ramet.core.tail import Tail
-from ramet.protocol.parts import MessageFold
 
 TurnPhase: TypeAlias = Literal["accepted", "streaming", "ended"]
 
@@ -45,7 +45,7 @@ class LiveTurn:
     phase: TurnPhase = "accepted"
     discarded: bool = False
     """Whether the chat was cleared meanwhile: nothing more of the turn is stored."""
-    fold: MessageFold | None = None
+    answer: Answer | None = None
     """The answer so far, once the turn streams."""
     next_index: int = 0
     """The index of the next chunk."""

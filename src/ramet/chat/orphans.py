@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ramet.chat.answer import Answer
 from ramet.chat.ports import ChatPorts
 from ramet.chat.settling import settled
 from ramet.chat.stream_log import StoredStream
@@ -9,7 +10,6 @@ from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
 from ramet.core.json import loads_object
-from ramet.protocol.parts import MessageFold
 
 
 def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
@@ -40,7 +40,7 @@ def _seal(ports: ChatPorts, turn: StoredTurn) -> None:
 
 
 def _folded(ports: ChatPorts, stream: StoredStream) -> Message | None:
-    fold = MessageFold(stream.message_id, continuation=stream.continuation)
+    answer = Answer(stream.message_id, continuation=stream.continuation)
     run = ports.runs.of_request(stream.request_id)
     reader = StreamReader(
         lambda after, limit: ports.log.page(stream.stream_id, after=after, limit=limit),
@@ -50,5 +50,5 @@ def _folded(ports: ChatPorts, stream: StoredStream) -> Message | None:
         for item in reader.next_page():
             chunk = loads_object(item.body)
             if chunk is not None:
-                fold.apply(chunk)
-    return fold.message() if fold.has_content else None
+                answer.add(chunk)
+    return answer.message()

@@ -167,8 +167,8 @@ class ProgressReporter:
         runs.add_milestone(run_id, milestone, position=live.next_index - 1)
         failpoint("chat.milestone.committed")
         chunk = milestone_chunk(milestone)
-        if live.fold is not None:
-            live.fold.apply(chunk)
+        if live.answer is not None:
+            live.answer.add(chunk)
         self._send(live, chunk, "milestone")
 
     def _send(self, live: LiveTurn, chunk: JsonObject, kind: ChunkKind) -> None:

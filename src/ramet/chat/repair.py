@@ -25,6 +25,7 @@ _KINDS: Final = {
 }
 _OPENING: Final = frozenset({chunks.TEXT_START, chunks.REASONING_START})
 _DELTAS: Final = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
+_DELTA_KEYS: Final = ("type", "id", "delta")
 _CLOSING_ALL: Final = frozenset({chunks.FINISH_STEP, chunks.FINISH})
 _INPUTS: Final = frozenset({chunks.TOOL_INPUT_AVAILABLE, chunks.TOOL_INPUT_ERROR})
 _NEEDING_CALL: Final = frozenset(
@@ -49,7 +50,7 @@ class ChunkRepair:
         """
         self._message_id = message_id
         self._started = False
-        self._open: dict[str, str] = {}
+        self._open: dict[tuple[str, str], None] = {}
         self._plain: str | None = None
         self._plain_parts = 0
         self._calls = set(known_calls)
@@ -66,6 +67,9 @@ class ChunkRepair:
         chunk_type = chunk.get("type")
         if not isinstance(chunk_type, str):
             raise UnknownModelResult(f"A chunk needs a type: {dict(chunk)!r}")
+        delta = self._open_delta(chunk_type, chunk)
+        if delta is not None:
+            return (delta,)
         plain = _plain_data(chunk)
         if chunk_type == chunks.START:
             return self._take_start(plain)
@@ -74,6 +78,17 @@ class ChunkRepair:
     def end(self) -> Sequence[JsonObject]:
         """Give what is missing at the end of an answer that is whole."""
         return self._close_all()
+
+    def _open_delta(self, chunk_type: str, chunk: Mapping[str, object]) -> JsonObject | None:
+        """Nearly every chunk, told by little: a piece of text for a part that is open."""
+        if chunk_type not in _DELTAS or len(chunk) != len(_DELTA_KEYS) or self._plain is not None:
+            return None
+        part_id, delta = chunk.get("id"), chunk.get("delta")
+        if not isinstance(delta, str) or not isinstance(part_id, str):
+            return None
+        if (_KINDS[chunk_type], part_id) not in self._open:
+            return None
+        return {"type": chunk_type, "id": part_id, "delta": delta}
 
     def _start(self) -> Sequence[JsonObject]:
         if self._started:
@@ -105,17 +120,17 @@ class ChunkRepair:
         if not isinstance(part_id, str):
             part_id = kind
             chunk = {**chunk, "id": part_id}
-        is_open = self._open.get(part_id) == kind
+        is_open = (kind, part_id) in self._open
         if chunk_type in _DELTAS and is_open:
             return (chunk,)
         before = self._close_plain()
         if chunk_type in _OPENING:
-            self._open[part_id] = kind
+            self._open[kind, part_id] = None
             return (*before, chunk)
         if chunk_type in _DELTAS:
-            self._open[part_id] = kind
+            self._open[kind, part_id] = None
             return (*before, _opening(kind, part_id), chunk)
-        self._open.pop(part_id, None)
+        self._open.pop((kind, part_id), None)
         return (*before, chunk) if is_open else before
 
     def _plain_text(self, text: str) -> Sequence[JsonObject]:
@@ -134,7 +149,7 @@ class ChunkRepair:
         return (chunks.text_end(closed),)
 
     def _close_all(self) -> Sequence[JsonObject]:
-        closed = [*self._close_plain(), *(_closing(kind, at) for at, kind in self._open.items())]
+        closed = [*self._close_plain(), *(_closing(kind, part_id) for kind, part_id in self._open)]
         self._open.clear()
         return closed
 

@@ -36,6 +36,9 @@ class ChatReplay:
         self._reader = reader
         self._caught_up = caught_up
         self._done = False
+        self._envelope = frames.ChatChunkEnvelope(
+            stream.request_id, continuation=stream.continuation, replay=True
+        )
 
     def next_page(self) -> Sequence[Frame]:
         """The next stored frames; after the last comes the frame that ends the replay."""
@@ -48,20 +51,23 @@ class ChatReplay:
             return ()
 
     def _page(self) -> Sequence[Frame]:
-        stream = self._stream
         page: list[Frame] = [
-            frames.chat_response(
-                stream.request_id,
-                body=item.body,
-                done=False,
-                continuation=stream.continuation,
-                replay=True,
-                seq=item.sequence if item.kind == "chunk" else None,
-            )
+            self._envelope.frame(item.sequence, item.body)
+            if item.kind == "chunk"
+            else self._unnumbered(item.body)
             for item in self._reader.next_page()
         ]
         if self._reader.at_end:
             self._done = True
-            self._link.behind.discard(log_key(stream.stream_id))
+            self._link.behind.discard(log_key(self._stream.stream_id))
             page.append(self._caught_up())
         return page
+
+    def _unnumbered(self, body: str) -> str:
+        return frames.chat_response(
+            self._stream.request_id,
+            body=body,
+            done=False,
+            continuation=self._stream.continuation,
+            replay=True,
+        )

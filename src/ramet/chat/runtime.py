@@ -54,6 +54,7 @@ class ChatRuntime(AgentRuntime):
                 producer=self,
                 errors=self.hooks,
                 family=self.family,
+                cleared=self.chat_cleared,
             )
         )
         self.chat.listen(self.inbox)
@@ -81,6 +82,9 @@ class ChatRuntime(AgentRuntime):
         if request.path.rstrip("/").rpartition("/")[2] == "get-messages":
             return Response(self.chat.transcript.json(), headers=JSON)
         return await super().respond(request)
+
+    def chat_cleared(self) -> None:
+        """Forget what is kept beside the chat, in the transaction that clears it."""
 
     def greet_with_chat(self, connection: Connection) -> None:
         """Tell a new client of streams to resume, or send the transcript."""

@@ -42,10 +42,8 @@ def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
 
 def partial_message(live: LiveTurn, outcome: TurnOutcome) -> Message | None:
     """The answer as it is to be stored; None when there is nothing to show."""
-    if live.fold is None or not live.fold.has_content:
-        return None
-    message = live.fold.message()
-    return message if outcome == "completed" else settled(message)
+    message = None if live.answer is None else live.answer.message()
+    return message if message is None or outcome == "completed" else settled(message)
 
 
 def settled(message: Message) -> Message:

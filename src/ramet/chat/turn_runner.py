@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.abortable import Abortable
+from ramet.chat.answer import Answer
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.repair import ChunkRepair
@@ -19,7 +19,6 @@ from ramet.core.json import JsonObject
 from ramet.core.public_errors import UNKNOWN_ERROR, public_text
 from ramet.errors import ChunkTooLarge
 from ramet.protocol import chunks, frames
-from ramet.protocol.parts import MessageFold
 
 MOST_BYTES_PER_CHARACTER = 4
 CANCELLED_ITSELF = "The turn was cancelled by its own code"
@@ -83,12 +82,11 @@ class TurnRunner:
     async def _failed(self, live: LiveTurn, error: BaseException, text: str) -> Ending:
         if live.is_cancelled():
             return Ending("aborted")
-        partial = live.fold.message() if live.fold is not None and live.fold.has_content else None
         context = ChatErrorContext(
             request_id=live.plan.request_id,
             trigger=live.plan.trigger,
             text=text or UNKNOWN_ERROR,
-            message=partial,
+            message=None if live.answer is None else live.answer.message(),
         )
         return Ending("error", await self._ports.hooks.failed(error, context) or context.text)
 
@@ -105,7 +103,7 @@ class TurnRunner:
             ports.turns.start(plan.turn_id, ports.context.clock.now_ms())
             ports.log.open(stream)
         failpoint("turn.started")
-        live.fold = MessageFold(plan.assistant_message_id, continuation=plan.continuation)
+        live.answer = Answer(plan.assistant_message_id, continuation=plan.continuation)
         live.phase = "streaming"
         self._watcher.turn_streams(live)
 
@@ -129,13 +127,18 @@ class TurnRunner:
                 writer.write(repaired)
 
 
-@dataclass(slots=True)
 class ChunkWriter:
     """Stores and announces the chunks of one turn; the way of every chunk, so it is short."""
 
-    ports: ChatPorts
-    live: LiveTurn
-    cap: int
+    def __init__(self, ports: ChatPorts, live: LiveTurn, *, cap: int) -> None:
+        self._live = live
+        self._cap = cap
+        self._log = ports.log
+        self._clients = ports.clients
+        self._log_key = live.log_key
+        self._envelope = frames.ChatChunkEnvelope(
+            live.plan.request_id, continuation=live.plan.continuation
+        )
 
     def write(self, chunk: JsonObject) -> None:
         """Commit a chunk, then show it to clients and to whoever follows the turn.
@@ -144,30 +147,22 @@ class ChunkWriter:
             StreamFailed: It is an `error` chunk, which is no part of the answer.
             ChunkTooLarge: It is larger than chunks may be.
         """
-        live = self.live
+        live = self._live
         if live.discarded:
             return
         if chunk["type"] == chunks.ERROR:
             raise StreamFailed(str(chunk.get("errorText") or UNKNOWN_ERROR))
         body = chunks.chunk_body(chunk)
-        if len(body) * MOST_BYTES_PER_CHARACTER > self.cap:
+        if len(body) * MOST_BYTES_PER_CHARACTER > self._cap:
             self._check_size(body)
         index = live.next_index
-        self.ports.log.append(live.plan.stream_id, index, body)
+        self._log.append(live.plan.stream_id, index, body)
         failpoint("chat.chunk.committed")
         live.next_index = index + 1
-        if live.fold is not None:
-            live.fold.apply(chunk)
-        self._announce(index, body)
-
-    def _announce(self, index: int, body: str) -> None:
-        live, clients = self.live, self.ports.clients
-        if len(clients):
-            plan = live.plan
-            frame = frames.chat_response(
-                plan.request_id, body=body, done=False, seq=index, continuation=plan.continuation
-            )
-            clients.broadcast_log(frame, live.log_key)
+        if live.answer is not None:
+            live.answer.add(chunk)
+        if len(self._clients):
+            self._clients.broadcast_log(self._envelope.frame(index, body), self._log_key)
         if live.tails:
             item = StoredChunk(sequence=index, body=body)
             for tail in tuple(live.tails):
@@ -175,8 +170,8 @@ class ChunkWriter:
 
     def _check_size(self, body: str) -> None:
         size = len(body.encode())
-        if size > self.cap:
-            raise ChunkTooLarge(f"A chunk has {size} bytes; at most {self.cap} are allowed.")
+        if size > self._cap:
+            raise ChunkTooLarge(f"A chunk has {size} bytes; at most {self._cap} are allowed.")
 
 
 @asynccontextmanager

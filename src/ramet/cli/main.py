@@ -62,7 +62,7 @@ def serve_command(target: str, host: str, port: int, data: Path | None) -> None:
     largest = SOCKET_FRAME_BYTES
     if isinstance(app, App):
         app.data_dir = data or app.data_dir
-        largest = max(largest, 2 * app.options.max_frame_bytes)
+        largest = max(largest, app.options.max_frame_bytes * 4 // 3)
     serve(app, ServeOptions(host=host, port=port, max_frame_bytes=largest, on_ready=_announce))
 
 

@@ -1,6 +1,7 @@
 """The connections of one agent: who is there, and how all of them are told something."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
@@ -53,10 +54,13 @@ class ClientSet:
         self, frame: Frame, log: str, *, only: Callable[[ClientLink], bool] | None = None
     ) -> None:
         """Send a live frame of a log (run, chat stream), except where a replay will bring it."""
-        self._each(
-            lambda link: link.outbox.push(frame),
-            lambda link: log not in link.behind and (only is None or only(link)),
-        )
+        links = [
+            link
+            for link in self._connections
+            if log not in link.behind and (only is None or only(link))
+        ]
+        if links:
+            self._exit.release(partial(_push, links, frame))
 
     def _each(
         self, deliver: Callable[[ClientLink], None], only: Callable[[ClientLink], bool] | None
@@ -64,6 +68,11 @@ class ClientSet:
         links = [link for link in self._connections if only is None or only(link)]
         if links:
             self._exit.release(lambda: _for_each(links, deliver))
+
+
+def _push(links: Iterable[ClientLink], frame: Frame) -> None:
+    for link in links:
+        link.outbox.push(frame)
 
 
 def _for_each(links: Iterable[ClientLink], deliver: Callable[[ClientLink], None]) -> None:

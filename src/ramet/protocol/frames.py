@@ -103,6 +103,23 @@ def chat_response(  # noqa: PLR0913 - one argument for each key the frame can ha
     return frame + "}"
 
 
+class ChatChunkEnvelope:
+    """Frames the chunks of one turn by putting text around the encoded body."""
+
+    __slots__ = ("_head", "_tail")
+
+    def __init__(self, id: str, *, continuation: bool = False, replay: bool = False) -> None:
+        self._head = f'{_CHAT_RESPONSE_HEAD}{dumps(id)},"body":'
+        self._tail = ',"done":false'
+        self._tail += ',"continuation":true' if continuation else ""
+        self._tail += ',"replay":true' if replay else ""
+        self._tail += ',"seq":'
+
+    def frame(self, seq: int, body: str) -> str:
+        """Frame one encoded chunk under its index; the same text as `chat_response` gives."""
+        return f"{self._head}{dumps(body)}{self._tail}{seq}}}"
+
+
 def chat_messages(messages: Sequence[Mapping[str, JsonValue]], *, connect: bool = False) -> str:
     """Carry the whole transcript; `connect` only in the greeting of a new connection."""
     frame: dict[str, object] = {"type": types.CHAT_MESSAGES, "messages": messages}

@@ -145,8 +145,9 @@ def state_type(cls: type) -> Any:
     for base in cls.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
             arguments = get_args(generic)
-            if arguments and hasattr(get_origin(generic), "initial_state"):
-                return Any if isinstance(arguments[0], TypeVar) else arguments[0]
+            named = arguments and not isinstance(arguments[0], TypeVar)
+            if named and hasattr(get_origin(generic), "set_state"):
+                return arguments[0]
     initial = getattr(cls, "initial_state", None)
     if is_dataclass(initial) and not isinstance(initial, type) and fields(initial):
         return type(initial)

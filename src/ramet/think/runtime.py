@@ -20,6 +20,7 @@ from ramet.chat.schema import CHAT_MIGRATIONS
 from ramet.chat.turn import Chunk, Turn
 from ramet.connections.rpc import RpcTable
 from ramet.core.json import JsonObject
+from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
 from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
@@ -64,6 +65,10 @@ class ThinkRuntime(ChatRuntime):
     async def start(self) -> None:
         """Open as any chat agent, then forget the steps of answers that are gone."""
         await super().start()
+        self._steps.keep_only(self.chat.transcript.__contains__)
+
+    def chat_cleared(self) -> None:
+        """Forget what the model said and was told."""
         self._steps.keep_only(self.chat.transcript.__contains__)
 
     async def _answer(self, turn: Turn) -> AsyncGenerator[JsonObject]:
@@ -111,7 +116,8 @@ class ThinkRuntime(ChatRuntime):
         chosen, owner = await settled(self._think.get_model()), type(self._think).__name__
         if isinstance(chosen, str):
             if chosen not in self._models:
-                self._models[chosen] = resolve_model(chosen, owner)
+                # Importing a provider's library takes seconds: not in the event loop.
+                self._models[chosen] = await in_thread(resolve_model, chosen, owner)
             return self._models[chosen]
         if chosen is None or isinstance(chosen, Model):
             return resolve_model(chosen, owner)

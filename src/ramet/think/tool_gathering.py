@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import wraps
-from inspect import isawaitable
+from inspect import isawaitable, isroutine
 from typing import Any
 
 from pydantic_ai.tools import Tool
@@ -41,7 +41,7 @@ def gather(given: Iterable[object]) -> AbstractToolset[object]:
             toolsets.append(item)
         elif isinstance(item, Tool):
             tools.append(_off_the_loop(item))
-        elif callable(item):
+        elif isroutine(item):
             tools.append(_off_the_loop(_tool_of(item)))
         else:
             raise ConfigurationError(

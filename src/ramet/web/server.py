@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.lifespan.on import LifespanOn
 
+from ramet.core.clock import SystemClock
 from ramet.core.options import MEBIBYTE
 from ramet.errors import ConfigurationError, PortInUse, RametError
 from ramet.web.socket_protocol import SocketProtocol
@@ -21,6 +22,8 @@ from ramet.web.socket_protocol import SocketProtocol
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SOCKET_FRAME_BYTES = 16 * MEBIBYTE
 _CLOSE_SECONDS = 5
+_LAST_WORDS_SECONDS = 1.0
+_LOOK_SECONDS = 0.02
 _BACKLOG = 2048
 _SILENT = logging.Logger("ramet.web.silent", level=logging.CRITICAL + 1)
 
@@ -87,6 +90,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, options: ServeOptions) -> None:
         self._options = options
         self._watched = _Watched(app)
+        self._clock = SystemClock()
         super().__init__(
             uvicorn.Config(
                 self._watched,
@@ -128,7 +132,14 @@ class Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         await self.lifespan.shutdown()
+        await self._last_words()
         await super().shutdown(sockets)
+
+    async def _last_words(self) -> None:
+        """Let what the application has said reach those who still listen."""
+        deadline = self._clock.monotonic() + _LAST_WORDS_SECONDS
+        while self.server_state.tasks and self._clock.monotonic() < deadline:
+            await self._clock.sleep(_LOOK_SECONDS)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

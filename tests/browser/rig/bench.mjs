@@ -2,6 +2,8 @@
 import { Front } from "./front.mjs";
 import { Tab } from "./tab.mjs";
 
+const FRAMES_TOLD = 25;
+
 let serial = 0;
 
 export class Bench {
@@ -74,16 +76,18 @@ export class Bench {
     if (this.tabs.length === 0) {
       for (const page of this.context?.pages() ?? []) lines.push(await shown(page));
     }
-    for (const [index, tab] of this.tabs.entries()) {
-      const state = await tab.state().catch(() => null);
+    const states = await Promise.all(this.tabs.map((tab) => tab.state().catch(() => null)));
+    for (const [index, state] of states.entries()) {
       const { chat = null, runs = {}, closes = [], crash = null } = state ?? {};
-      lines.push(
-        `tab ${index}: ${JSON.stringify({ chat, runs, closes, crash, complaints: tab.complaints })}`,
-      );
-      const frames = state?.frames ?? [];
-      lines.push(`  frames: ${frames.slice(-30).map((f) => JSON.stringify(f).slice(0, 300)).join("\n    ")}`);
+      const { complaints } = this.tabs[index];
+      lines.push(`tab ${index}: ${JSON.stringify({ chat, runs, closes, crash, complaints })}`);
     }
-    return lines.join("\n").slice(0, 12_000);
+    for (const [index, state] of states.entries()) {
+      const frames = (state?.frames ?? []).filter(({ type }) => type !== "agent-tool-event");
+      const last = frames.slice(-FRAMES_TOLD).map((f) => JSON.stringify(f).slice(0, 240));
+      lines.push(`frames of tab ${index}:`, ...last.map((frame) => `  ${frame}`));
+    }
+    return lines.join("\n").slice(0, 16_000);
   }
 }
 

@@ -1,5 +1,7 @@
 // One browser tab with the test page in it.
-import { until } from "./report.mjs";
+import { pause, until } from "./report.mjs";
+
+const RENDER_DELAY_MS = 200;
 
 /** @typedef {import("../page/probe").Probe} Probe */
 
@@ -75,9 +77,12 @@ export class Tab {
     return this.ended();
   }
 
-  /** Waits until nothing is under way and the last message is an answer. */
-  ended() {
-    return this.wait(
+  /**
+   * Waits until nothing is under way and the last message is an answer. The hook shows messages up
+   * to 50 ms late, so that in a tab that only watches "not streaming" comes before the last words.
+   */
+  async ended() {
+    await this.wait(
       ({ chat }) =>
         chat !== null &&
         !chat.isStreaming &&
@@ -86,6 +91,8 @@ export class Tab {
       "the turn to end",
       30_000,
     );
+    await pause(RENDER_DELAY_MS);
+    return this.state();
   }
 
   /** @param {string} text */

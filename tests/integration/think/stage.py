@@ -1,7 +1,7 @@
 """Assistants with scripted models, as tests of `Think` talk to them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,6 +9,7 @@ from pydantic_ai.models import Model
 from typing_extensions import TypedDict
 
 import ramet
+from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject, dumps, loads_object
 from ramet.protocol.messages import parts_of, text_of, user_message
 from ramet.testing import Harness, TestClient
@@ -35,7 +36,18 @@ class Assistant(ramet.Think):
 
     script: ClassVar[ScriptedModel] = ScriptedModel([])
     more_tools: ClassVar[Sequence[object]] = ()
+    refuses: ClassVar[str] = ""
     instructions = "Be brief."
+
+    def __init__(self) -> None:
+        self.seen: list[JsonObject] = []
+
+    def before_turn(self, turn: Turn) -> None:
+        if self.refuses:
+            raise PermissionError(self.refuses)
+
+    def on_chunk(self, chunk: JsonObject) -> None:
+        self.seen.append(chunk)
 
     def get_model(self) -> Model:
         return self.script
@@ -57,7 +69,6 @@ class Chat:
 
     client: TestClient
     asked: int = 0
-    history: list[JsonObject] = field(default_factory=list)
 
     async def ask(self, text: str) -> str:
         """Send a message and let the turn go as far as it goes; returns the request's id."""

@@ -190,10 +190,13 @@ async def test_a_model_that_cannot_be_used_says_what_to_do(
     assert sentence in str(chat.end(request)["body"])
 
 
-async def test_a_cleared_chat_is_forgotten_by_the_model(chat: Chat) -> None:
+async def test_a_cleared_chat_is_forgotten_on_disk_and_by_the_model(
+    host: Harness, chat: Chat
+) -> None:
     model = play("first", "second")
     await chat.ask("one")
     await chat.client.send({"type": "cf_agent_chat_clear"})
+    assert not host.rows(Assistant, "a", "select * from cf_think_steps where kind = 'response'")
     chat.client.frames.clear()
     await chat.ask("two")
     assert prompts(model.requests[1].messages) == ["two"]
@@ -247,3 +250,57 @@ async def test_a_researcher_that_fails_is_told_as_a_failure_and_the_others_go_on
         "found",
     ]
     assert chat.said == "half"
+
+
+@pytest.mark.behaviour("D5")
+async def test_a_tool_that_ran_at_the_crash_is_told_as_interrupted_and_the_others_as_they_ended(
+    host: Harness,
+) -> None:
+    gate = Gate()
+
+    async def slow() -> str:
+        await gate.wait()
+        return "never"
+
+    async def quick() -> str:
+        return "quick"
+
+    Assistant.more_tools = [slow, quick]
+    model = play([ToolCall("slow"), ToolCall("quick")], "on we go")
+    before = await connected(host)
+    await before.ask("go")
+    assert gate.waiting == 1
+    await host.crash()
+    await host.restart()
+    after = await connected(host)
+    after.asked = 1
+    await after.ask("and?")
+    assert after.said == "on we go"
+    told = [
+        (part.tool_name, part.outcome, part.content)
+        for part in model.requests[1].messages[2].parts
+        if isinstance(part, ToolReturnPart)
+    ]
+    assert sorted(told) == [
+        ("quick", "success", "quick"),
+        ("slow", "interrupted", "The tool call was interrupted before a result was produced."),
+    ]
+
+
+async def test_a_hook_that_raises_ends_the_turn_before_the_model_is_asked(chat: Chat) -> None:
+    model = play()
+    Assistant.refuses = "no credit left"
+    try:
+        request = await chat.ask("hi")
+    finally:
+        Assistant.refuses = ""
+    end = chat.end(request)
+    assert (end["outcome"], end["body"]) == ("error", "no credit left")
+    assert model.requests == []
+
+
+async def test_on_chunk_sees_each_chunk_of_the_answer(host: Harness, chat: Chat) -> None:
+    play("two words")
+    request = await chat.ask("hi")
+    agent = await host.agent(Assistant, "a")
+    assert agent.seen == chat.chunks(request)[1:]

@@ -42,6 +42,13 @@ class Parent(ramet.Agent[JsonObject]):
             await self._ramet.context.clock.sleep(0.02)
         return "worked"
 
+    @ramet.rpc
+    async def shout(self, size: int) -> int:
+        """Broadcast so many bytes in frames of 8 KiB; how many clients there are."""
+        for _ in range(size // FRAME_BYTES):
+            self.broadcast("." * FRAME_BYTES)
+        return len(self.get_connections())
+
     async def describe(self, word: str) -> str:
         return f"{self.path} {word}"
 
@@ -72,6 +79,7 @@ class Flood(ramet.AIChatAgent[JsonObject]):
         yield {"type": "text-end", "id": "t"}
 
 
+FRAME_BYTES = 8_192
 CHUNKS = 1_000
 CHUNK_BYTES = 16_000
 

@@ -1,5 +1,6 @@
 """The outbox: bounded, refilled by replays, closed when the client does not read."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramet.connections.outbox import TRY_AGAIN_LATER, Close, Frame, Outbox
+from ramet.testing.quiet import quiet
 
 
 class Pages:
@@ -67,6 +69,40 @@ def test_frames_of_the_connect_hook_wait_for_the_replay_and_live_replies_do_not(
     outbox.push_after("hello from on_connect")
     outbox.push("rpc reply")
     assert taken(outbox) == ["rpc reply", "r1", "r2", "hello from on_connect"]
+
+
+class Fetched:
+    """A replay whose frames have to be fetched first."""
+
+    def __init__(self) -> None:
+        self.page: Sequence[Frame] | None = None
+
+    def next_page(self) -> Sequence[Frame] | None:
+        page = self.page
+        if page:
+            self.page = ()
+        return page
+
+
+@pytest.mark.behaviour("D21")
+async def test_a_replay_that_has_nothing_yet_holds_its_place_and_no_live_frame() -> None:
+    outbox = Outbox(limit_bytes=100)
+    replay = Fetched()
+    outbox.follow(replay)
+    outbox.follow(Pages(["second replay"]))
+    outbox.push_after("after")
+    assert outbox.take_now() == ()
+    outbox.push("live")
+    assert taken(outbox) == ["live"]
+    writer = asyncio.get_running_loop().create_task(outbox.take())
+    await quiet()
+    assert not writer.done()
+
+    replay.page = ["fetched"]
+    outbox.resume()
+
+    assert await writer == ["fetched"]
+    assert taken(outbox) == ["second replay", "after"]
 
 
 def test_held_frames_count_against_the_limit() -> None:

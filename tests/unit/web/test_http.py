@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 import httpx
 import pytest
@@ -270,9 +269,8 @@ async def test_a_streamed_answer_ends_when_its_client_leaves() -> None:
         serving(Edge(FakeHost(responding=stream), EdgeOptions())) as address,
         httpx.AsyncClient() as client,
         client.stream("GET", f"http://{address}{ROOM}") as answer,
-        aclosing(answer.aiter_bytes()) as pieces,
     ):
-        assert await anext(pieces) == b"first"
+        assert await anext(answer.aiter_bytes()) == b"first"
         await answer.aclose()
         await closed.wait()
 

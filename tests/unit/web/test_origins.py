@@ -25,7 +25,7 @@ PAGE = "https://page.example"
     ],
 )
 def test_a_page_may_open_a_socket_from_here_or_from_where_it_is_allowed(
-    allowed: list[str] | None, origin: str | None, answer: bool
+    allowed: list[str] | None, origin: str | None, *, answer: bool
 ) -> None:
     origins = parse_origins(allowed)
 
@@ -50,7 +50,7 @@ def test_a_page_may_open_a_socket_from_here_or_from_where_it_is_allowed(
     ],
 )
 def test_an_origin_is_the_same_when_host_and_port_are(
-    origin: str, host: str | None, answer: bool
+    origin: str, host: str | None, *, answer: bool
 ) -> None:
     assert same_origin(origin, host) is answer
 

@@ -52,10 +52,14 @@ async def closing(
         return await until_closed(client)
 
 
+async def everything(client: ClientConnection) -> None:
+    while True:
+        await client.recv()
+
+
 async def until_closed(client: ClientConnection) -> tuple[int, str]:
     with pytest.raises(ConnectionClosed) as closed:
-        while True:
-            await client.recv()
+        await everything(client)
     assert closed.value.rcvd is not None
     return closed.value.rcvd.code, closed.value.rcvd.reason
 
@@ -83,7 +87,8 @@ async def test_frames_go_both_ways_as_text_or_bytes() -> None:
     host = FakeHost(receiving=lambda link, message: link.outbox.push(message))
     async with opened(host) as client:
         await client.recv()
-        for message in ["text é", b"bytes", "x" * 200_000, ""]:
+        messages: list[str | bytes] = ["text é", b"bytes", "x" * 200_000, ""]
+        for message in messages:
             await client.send(message)
             assert await client.recv() == message
 
@@ -197,11 +202,7 @@ async def test_a_hook_may_change_the_request_that_the_agent_sees() -> None:
     [
         (SubAgentNotFound("There is no such sub-agent"), 4404, "There is no such sub-agent"),
         (InstanceGone("The instance is gone"), 1011, "The instance is gone"),
-        (
-            ValueError("on_start did not work " + "é" * 200),
-            1011,
-            "on_start did not work " + "é" * 50,
-        ),
+        (ValueError("on_start failed " + "é" * 200), 1011, "on_start failed " + "é" * 53),
     ],
 )
 async def test_an_agent_that_cannot_be_opened_closes_the_connection(

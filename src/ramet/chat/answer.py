@@ -1,0 +1,41 @@
+"""The answer of a turn as it grows: folds chunks, runs of deltas only once something else comes."""
+
+from ramet.chat.turn import Message
+from ramet.core.json import JsonObject
+from ramet.protocol import chunks
+from ramet.protocol.parts import MessageFold
+
+_DELTAS = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
+
+
+class Answer:
+    """A message that is being written, chunk by chunk."""
+
+    def __init__(self, message_id: str, *, continuation: bool = False) -> None:
+        self._fold = MessageFold(message_id, continuation=continuation)
+        self._delta_type: str | None = None
+        self._deltas: list[str] = []
+
+    def add(self, chunk: JsonObject) -> None:
+        """Take in one chunk."""
+        chunk_type, delta = chunk["type"], chunk.get("delta")
+        if chunk_type in _DELTAS and isinstance(delta, str) and "providerMetadata" not in chunk:
+            if chunk_type != self._delta_type:
+                self._fold_deltas()
+                self._delta_type = str(chunk_type)
+            self._deltas.append(delta)
+            return
+        self._fold_deltas()
+        self._fold.apply(chunk)
+
+    def message(self) -> Message | None:
+        """The message so far; None when there is nothing to show."""
+        self._fold_deltas()
+        return self._fold.message() if self._fold.has_content else None
+
+    def _fold_deltas(self) -> None:
+        if self._delta_type is not None:
+            delta: JsonObject = {"type": self._delta_type, "delta": "".join(self._deltas)}
+            self._delta_type = None
+            self._deltas.clear()
+            self._fold.apply(delta)
