@@ -33,6 +33,8 @@ RametError
 │   ├── NoCurrentAgent        an agent tool used outside an agent
 │   ├── RunBelongsToAnother   one run id, two classes or two questions
 │   └── OutputInvalid         a child's output that is missing or fails its type
+├── FiberError
+│   └── NoCurrentFiber        `stash` outside a fiber
 ├── StorageError
 │   └── DatabaseUnusable      the file cannot be opened, read or written
 └── InstanceGone              this instance was stopped; its storage and outputs are fenced
@@ -188,6 +190,16 @@ class RunBelongsToAnother(AgentToolError, ValueError):
 
 class OutputInvalid(AgentToolError, ValueError):
     """A child's output is missing or does not fit the type that was asked for."""
+
+
+class FiberError(RametError):
+    """Something about a fiber."""
+
+    public: ClassVar[bool] = True
+
+
+class NoCurrentFiber(FiberError):
+    """The running code belongs to no fiber."""
 
 
 class StorageError(RametError):

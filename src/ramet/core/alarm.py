@@ -68,11 +68,14 @@ class Alarm:
             self._latest, self._exact = earliest, True
 
     async def fire(self) -> None:
-        """Run every handler, then set the alarm again; one at a time."""
+        """Run every handler, then set the alarm again; one at a time.
+
+        When a handler raises or is cancelled the index keeps the moment that has come.
+        """
         self._latest, self._exact, self._firing = None, False, True
         try:
             for handle in self._handlers:
                 await handle()
         finally:
             self._firing = False
-            self.rearm()
+        self.rearm()

@@ -1,0 +1,226 @@
+"""Fibers on disk: a row for each that runs, the ledger of managed ones, the root's leases."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ramet.core.json import JsonValue, NotJson, dumps, loads, loads_or_raw
+from ramet.core.paths import AgentPath
+from ramet.fibers.records import FiberInspection, FiberResult, FiberStatus
+from ramet.storage import Database, Row
+
+CREATE_RUNS = """
+CREATE TABLE cf_agents_runs (
+    id TEXT PRIMARY KEY NOT NULL,
+    name TEXT NOT NULL,
+    snapshot TEXT,
+    created_at INTEGER NOT NULL
+)
+"""
+CREATE_FIBERS = """
+CREATE TABLE cf_agents_fibers (
+    fiber_id TEXT PRIMARY KEY NOT NULL,
+    idempotency_key TEXT UNIQUE,
+    name TEXT NOT NULL,
+    status TEXT NOT NULL,
+    snapshot TEXT,
+    metadata_json TEXT,
+    error_message TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    completed_at INTEGER
+)
+"""
+CREATE_FACET_RUNS = """
+CREATE TABLE cf_agents_facet_runs (
+    owner_path TEXT NOT NULL,
+    owner_path_key TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (owner_path_key, run_id)
+)
+"""
+ADD_RUN = "INSERT INTO cf_agents_runs (id, name, snapshot, created_at) VALUES (?, ?, ?, ?)"
+STASH = "UPDATE cf_agents_runs SET snapshot = ? WHERE id = ?"
+STASH_FIBER = "UPDATE cf_agents_fibers SET snapshot = ? WHERE fiber_id = ?"
+REMOVE_RUN = "DELETE FROM cf_agents_runs WHERE id = ?"
+RUNS = "SELECT id, name, snapshot, created_at FROM cf_agents_runs ORDER BY created_at, rowid"
+ADD_FIBER = """
+INSERT INTO cf_agents_fibers
+    (fiber_id, idempotency_key, name, status, metadata_json, created_at)
+VALUES (?, ?, ?, 'pending', ?, ?)
+"""
+FIBER = "SELECT * FROM cf_agents_fibers WHERE fiber_id = ?"
+FIBER_OF_KEY = "SELECT * FROM cf_agents_fibers WHERE idempotency_key = ?"
+BEGIN = """
+UPDATE cf_agents_fibers SET status = 'running', started_at = ?
+WHERE fiber_id = ? AND status = 'pending'
+"""
+SETTLE = """
+UPDATE cf_agents_fibers SET status = ?, error_message = ?, completed_at = ?
+WHERE fiber_id = ? AND status IN ('pending', 'running')
+"""
+RESOLVE = """
+UPDATE cf_agents_fibers SET status = ?, error_message = ?, completed_at = ?,
+    snapshot = coalesce(?, snapshot), metadata_json = coalesce(?, metadata_json)
+WHERE fiber_id = ? AND status = 'interrupted'
+"""
+UNSETTLED = """
+SELECT * FROM cf_agents_fibers WHERE status IN ('pending', 'running') ORDER BY created_at, rowid
+"""
+LIST = """
+SELECT * FROM cf_agents_fibers WHERE status IN (SELECT value FROM json_each(?))
+ORDER BY created_at DESC, fiber_id DESC LIMIT ?
+"""
+DELETE_SETTLED = """
+DELETE FROM cf_agents_fibers WHERE fiber_id IN (
+    SELECT fiber_id FROM cf_agents_fibers
+    WHERE status IN (SELECT value FROM json_each(?)) AND (? IS NULL OR completed_at < ?)
+    ORDER BY completed_at, fiber_id LIMIT ?
+)
+"""
+LEASE = """
+INSERT INTO cf_agents_facet_runs (owner_path, owner_path_key, run_id, created_at)
+VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+RELEASE = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ? AND run_id = ?"
+RELEASE_OWNER = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ?"
+OWNERS = "SELECT DISTINCT owner_path FROM cf_agents_facet_runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A fiber that runs, or was interrupted."""
+
+    id: str
+    name: str
+    snapshot: str | None
+    created_at: int
+
+
+class FiberStore:
+    """The fibers of one agent, and a root's leases for those of its sub-agents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_run(self, run: StoredRun) -> None:
+        """Note a fiber before its function starts."""
+        self._database.run(ADD_RUN, run.id, run.name, run.snapshot, run.created_at)
+
+    def stash(self, run_id: str, snapshot: str, *, managed: bool) -> None:
+        """Replace the snapshot of a fiber; of a managed one in the ledger too."""
+        with self._database.transaction():
+            self._database.run(STASH, snapshot, run_id)
+            if managed:
+                self._database.run(STASH_FIBER, snapshot, run_id)
+
+    def remove_run(self, run_id: str) -> None:
+        """Forget a fiber that has ended."""
+        self._database.run(REMOVE_RUN, run_id)
+
+    def runs(self) -> list[StoredRun]:
+        """The fibers that have rows, the oldest first."""
+        return [_run(row) for row in self._database.query(RUNS)]
+
+    def add_fiber(
+        self, fiber_id: str, name: str, *, key: str | None, metadata: str | None, now: int
+    ) -> None:
+        """Enter a managed fiber into the ledger."""
+        self._database.run(ADD_FIBER, fiber_id, key, name, metadata, now)
+
+    def fiber(self, fiber_id: str) -> FiberInspection | None:
+        """A managed fiber by its id."""
+        row = self._database.one(FIBER, fiber_id)
+        return None if row is None else _fiber(row)
+
+    def fiber_of_key(self, key: str) -> FiberInspection | None:
+        """A managed fiber by its idempotency key."""
+        row = self._database.one(FIBER_OF_KEY, key)
+        return None if row is None else _fiber(row)
+
+    def begin(self, fiber_id: str, now: int) -> None:
+        """Note that a managed fiber's function starts."""
+        self._database.run(BEGIN, now, fiber_id)
+
+    def settle(self, fiber_id: str, status: FiberStatus, *, error: str | None, now: int) -> bool:
+        """End a managed fiber; False when it had ended already (FB-035)."""
+        with self._database.transaction():
+            settled = self._database.run(SETTLE, status, error, now, fiber_id) > 0
+            self._database.run(REMOVE_RUN, fiber_id)
+        return settled
+
+    def resolve(self, fiber_id: str, result: FiberResult, now: int) -> bool:
+        """Apply a result to an interrupted fiber; False when it is not interrupted (FB-039)."""
+        snapshot = None if result.snapshot is None else dumps(result.snapshot)
+        keeps = result.metadata is None or result.status != "completed"
+        metadata = None if keeps else dumps(result.metadata)
+        touched = self._database.run(
+            RESOLVE, result.status, result.error, now, snapshot, metadata, fiber_id
+        )
+        return touched > 0
+
+    def unsettled(self) -> list[FiberInspection]:
+        """The managed fibers that are pending or running, the oldest first."""
+        return [_fiber(row) for row in self._database.query(UNSETTLED)]
+
+    def listed(self, statuses: Iterable[str], limit: int) -> list[FiberInspection]:
+        """Managed fibers with one of the statuses, the newest first."""
+        rows = self._database.query(LIST, dumps(sorted(statuses)), limit)
+        return [_fiber(row) for row in rows]
+
+    def delete(self, statuses: Iterable[str], *, before: int | None, limit: int) -> int:
+        """Forget settled fibers, the longest settled first; returns how many."""
+        names = dumps(sorted(statuses))
+        return self._database.run(DELETE_SETTLED, names, before, before, limit)
+
+    def lease(self, owner: AgentPath, run_id: str, now: int) -> None:
+        """Note at the root that a sub-agent has a fiber, so that its alarm looks after it."""
+        key = dumps(owner.to_json())
+        self._database.run(LEASE, key, key, run_id, now)
+
+    def release(self, owner: AgentPath, run_id: str) -> None:
+        """Forget one lease."""
+        self._database.run(RELEASE, dumps(owner.to_json()), run_id)
+
+    def release_owner(self, owner: AgentPath) -> None:
+        """Forget all leases of a sub-agent."""
+        self._database.run(RELEASE_OWNER, dumps(owner.to_json()))
+
+    def lease_owners(self) -> list[AgentPath]:
+        """The sub-agents that have leases."""
+        return [_path(row["owner_path"]) for row in self._database.query(OWNERS)]
+
+
+def _run(row: Row) -> StoredRun:
+    return StoredRun(
+        id=row["id"], name=row["name"], snapshot=row["snapshot"], created_at=row["created_at"]
+    )
+
+
+def _fiber(row: Row) -> FiberInspection:
+    return FiberInspection(
+        fiber_id=row["fiber_id"],
+        name=row["name"],
+        status=row["status"],
+        created_at=row["created_at"],
+        idempotency_key=row["idempotency_key"],
+        snapshot=readable(row["snapshot"]),
+        error=row["error_message"],
+        metadata=loads_or_raw(row["metadata_json"]),
+        started_at=row["started_at"],
+        settled_at=row["completed_at"],
+    )
+
+
+def readable(snapshot: str | None) -> JsonValue:
+    """A stored snapshot; None for one that cannot be read (FB-016)."""
+    try:
+        return None if snapshot is None else loads(snapshot)
+    except NotJson:
+        return None
+
+
+def _path(text: str) -> AgentPath:
+    steps = loads(text)
+    pairs = [step for step in steps if isinstance(step, list)] if isinstance(steps, list) else []
+    return AgentPath.of(*((str(class_name), str(name)) for class_name, name in pairs))
