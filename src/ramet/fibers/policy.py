@@ -13,7 +13,7 @@ _DELETED_BY_DEFAULT = frozenset({"completed", "aborted", "error"})
 def follow_up_ms(*, interval: float, scans_without_progress: int) -> int:
     """How long to wait until interrupted fibers are looked for again (FB-019)."""
     exponent = min(scans_without_progress, _LARGEST_EXPONENT)
-    return min(LONGEST_FOLLOW_UP_MS, round(interval * 1000) * 2**exponent)
+    return min(LONGEST_FOLLOW_UP_MS, round(interval * 1000) << exponent)
 
 
 def check_name(value: str | None, *, what: str) -> None:
