@@ -154,11 +154,8 @@ class Ground(Generic[V]):
 
     async def open(self) -> V:
         """Open the root, as the host does on first use."""
-        if ROOT not in self.open_agents:
-            self.alarm = Alarm(self.index)
-            await self._open(ROOT, self.cls)
-            self._watch()
-            await quiet()
+        await self._opened(ROOT)
+        await quiet()
         agent: V = self.open_agents[ROOT].agent
         return agent
 
@@ -184,6 +181,14 @@ class Ground(Generic[V]):
     @property
     def root(self) -> Opened[V]:
         return self.open_agents[ROOT]
+
+    def due_ms(self) -> int | None:
+        """The wake-up that the index holds."""
+        return self.index.due_ms
+
+    def lose_alarm(self) -> None:
+        """Lose the wake-up, as a lost or restored index does."""
+        self.index.due_ms = None
 
     def rows(self, query: str, *values: SqlValue, path: AgentPath = ROOT) -> list[dict[str, Any]]:
         """Read a database from its file."""
@@ -236,7 +241,10 @@ class Ground(Generic[V]):
             cls = self.cls if path.is_root else self.registered.get(path)
             if cls is None:
                 raise SubAgentNotFound(f"{path} does not exist")
+            if path.is_root:
+                self.alarm = Alarm(self.index)
             await self._open(path, cls)
+            self._watch()
         return self.open_agents[path]
 
     async def _open(self, path: AgentPath, cls: type[Any]) -> None:
@@ -327,7 +335,7 @@ class Ground(Generic[V]):
             self._firing = asyncio.get_running_loop().create_task(self._fire_root())
 
     async def _fire_root(self) -> None:
-        await self.open()
+        await self._opened(ROOT)
         await self.alarm.fire()
 
 

@@ -67,6 +67,11 @@ class Alarm:
             self._wakeups.set(earliest)
             self._latest, self._exact = earliest, True
 
+    def renew(self) -> None:
+        """Set the alarm even if it should stand already, in case that the index has lost it."""
+        self._latest, self._exact = None, False
+        self.rearm()
+
     async def fire(self) -> None:
         """Run every handler, then set the alarm again; one at a time.
 

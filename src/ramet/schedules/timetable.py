@@ -77,7 +77,7 @@ class Timetable:
         """Store a schedule, or find one that is alike; says whether it was stored."""
         found = self._store.alike(new) if new.idempotent else None
         if found is not None:
-            self._alarm.rearm()  # in case that the index has lost it (SC-013)
+            self._alarm.renew()  # SC-013
             return found, False
         # What wakes is in another file than the row, so it is written first (D6).
         self._alarm.promise(new.timing.time * 1000)
@@ -119,7 +119,7 @@ class Timetable:
     def heal(self) -> None:
         """Set the alarm again in case that the host's index has lost it."""
         if self.next_due() is not None:
-            self._alarm.rearm()
+            self._alarm.renew()
 
     def next_due(self) -> int | None:
         """The moment at which there is something to do, in epoch milliseconds; None for never."""
