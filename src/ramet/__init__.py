@@ -15,6 +15,7 @@ _HOMES = {
     ),
     "ramet.app.app": ("App",),
     "ramet.chat.chat_agent": ("AIChatAgent",),
+    "ramet.chat.turn": ("Turn",),
     "ramet.connections.connection": ("Connection",),
     "ramet.connections.rpc": ("RpcStream", "rpc"),
     "ramet.core.http": ("Request", "Response", "Target"),
@@ -23,6 +24,7 @@ _HOMES = {
     "ramet.core.signals": ("AbortController", "AbortSignal"),
     "ramet.errors": ("RametError",),
     "ramet.think": ("from_thread",),
+    "ramet.think.agent_source": ("chunks_from_pydantic_ai", "chunks_from_text"),
     "ramet.think.agent_tool": ("agent_tool",),
     "ramet.think.think": ("Think",),
 }
@@ -52,7 +54,10 @@ __all__ = [
     "StoredChunk",
     "Target",
     "Think",
+    "Turn",
     "agent_tool",
+    "chunks_from_pydantic_ai",
+    "chunks_from_text",
     "from_thread",
     "rpc",
 ]

@@ -8,6 +8,7 @@ from ramet.agent_tools.records import RunResult as RunResult
 from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
 from ramet.chat.chat_agent import AIChatAgent as AIChatAgent
+from ramet.chat.turn import Turn as Turn
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
 from ramet.connections.rpc import rpc as rpc
@@ -22,5 +23,7 @@ from ramet.core.signals import AbortController as AbortController
 from ramet.core.signals import AbortSignal as AbortSignal
 from ramet.errors import RametError as RametError
 from ramet.think import from_thread as from_thread
+from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
+from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
 from ramet.think.think import Think as Think

@@ -81,9 +81,8 @@ def _outcomes(output: str) -> Iterator[tuple[str, Outcome]]:
             yield result["check"], Outcome(ok=result["ok"], detail=result["detail"])
 
 
-def check(name: str, *behaviours: str) -> ParameterSet:
-    """A check as a parameter of a test, with the catalogue items that it pins."""
-    marks = [pytest.mark.behaviour(*behaviours)] if behaviours else []
+def check(name: str, *marks: pytest.MarkDecorator) -> ParameterSet:
+    """A check as a parameter of a test, marked with the catalogue items that it pins."""
     return pytest.param(name, id=name, marks=marks)
 
 

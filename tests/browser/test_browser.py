@@ -14,40 +14,67 @@ FAMILIES = ["ChatAgent", "ThinkAgent"]
 
 CHAT_CHECKS = [
     check("an answer is streamed word by word"),
-    check("reasoning is a part of its own before the text", "MB-001"),
+    check("reasoning is a part of its own before the text", pytest.mark.behaviour("MB-001")),
     check("a second question follows the first answer"),
-    check("a reload in mid-stream takes the answer up again", "CW-005", "CW-020"),
+    check(
+        "a reload in mid-stream takes the answer up again",
+        pytest.mark.behaviour("CW-005", "CW-020"),
+    ),
     check("a reload after the end shows the same transcript"),
-    check("a connection cut in mid-stream is taken up again", "CW-005", "CW-012"),
+    check(
+        "a connection cut in mid-stream is taken up again",
+        pytest.mark.behaviour("CW-005", "CW-012"),
+    ),
     check("a second tab watches the answer grow"),
-    check("a tab opened in mid-stream joins it", "CW-004"),
+    check("a tab opened in mid-stream joins it", pytest.mark.behaviour("CW-004")),
     check("stop keeps what was said"),
-    check("a failure keeps what was said and names the error", "CW-010", "D26"),
+    check(
+        "a failure keeps what was said and names the error", pytest.mark.behaviour("CW-010", "D26")
+    ),
     check("clear empties both tabs for good"),
     check("clear in mid-stream ends the answer"),
     check("regenerate replaces the answer"),
     check("a question asked offline is answered once the server is back"),
     check("two tabs that ask at once are both answered"),
-    check("a page from another origin may talk to the agents", "D20"),
+    check("a page from another origin may talk to the agents", pytest.mark.behaviour("D20")),
 ]
 
 RUN_CHECKS = [
-    check("a run is seen live under its tool call", "AT-131", "AT-155", "AT-156"),
-    check("every event of a run has a number of its own", "D2"),
-    check("a reload in the middle of a run loses and doubles nothing", "AT-136", "AT-161"),
-    check("a reload after the end gives the run again, frame for frame", "AT-135", "D2", "D23"),
-    check("a cut in the middle of a run loses and doubles nothing", "AT-161"),
-    check("a cut that outlasts the run is healed by the replay", "AT-135", "AT-161"),
-    check("a second tab sees the same run", "AT-122"),
+    check(
+        "a run is seen live under its tool call",
+        pytest.mark.behaviour("AT-131", "AT-155", "AT-156"),
+    ),
+    check("every event of a run has a number of its own", pytest.mark.behaviour("D2")),
+    check(
+        "a reload in the middle of a run loses and doubles nothing",
+        pytest.mark.behaviour("AT-136", "AT-161"),
+    ),
+    check(
+        "a reload after the end gives the run again, frame for frame",
+        pytest.mark.behaviour("AT-135", "D2", "D23"),
+    ),
+    check(
+        "a cut in the middle of a run loses and doubles nothing", pytest.mark.behaviour("AT-161")
+    ),
+    check(
+        "a cut that outlasts the run is healed by the replay",
+        pytest.mark.behaviour("AT-135", "AT-161"),
+    ),
+    check("a second tab sees the same run", pytest.mark.behaviour("AT-122")),
     check("a child of the other family streams the same way"),
-    check("a reload in the middle of a child of the other family", "QK-004"),
-    check("two runs stand in order under one tool call", "AT-154"),
-    check("a run that fails is named and does not stop its sibling", "AT-080"),
-    check("stop cancels the run", "AT-176"),
-    check("a finished run opens as a chat with its transcript", "AT-333", "AT-337"),
-    check("a run under way opens as a chat and streams on", "AT-337"),
-    check("a run that never was cannot be opened", "AT-335", "D19", "D20"),
-    check("a run without a tool call is unbound", "AT-154"),
+    check("a reload in the middle of a child of the other family", pytest.mark.behaviour("QK-004")),
+    check("two runs stand in order under one tool call", pytest.mark.behaviour("AT-154")),
+    check(
+        "a run that fails is named and does not stop its sibling", pytest.mark.behaviour("AT-080")
+    ),
+    check("stop cancels the run", pytest.mark.behaviour("AT-176")),
+    check(
+        "a finished run opens as a chat with its transcript",
+        pytest.mark.behaviour("AT-333", "AT-337"),
+    ),
+    check("a run under way opens as a chat and streams on", pytest.mark.behaviour("AT-337")),
+    check("a run that never was cannot be opened", pytest.mark.behaviour("AT-335", "D19", "D20")),
+    check("a run without a tool call is unbound", pytest.mark.behaviour("AT-154")),
 ]
 
 

@@ -13,17 +13,25 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 PAGE_CHECKS = [
     check("the page names the model that answers"),
     check("an example question is answered by an agent that is seen at work"),
-    check("a reload in the middle of a run loses and doubles nothing", "AT-136", "AT-161"),
-    check("a comparison shows two agents side by side", "AT-154"),
+    check(
+        "a reload in the middle of a run loses and doubles nothing",
+        pytest.mark.behaviour("AT-136", "AT-161"),
+    ),
+    check("a comparison shows two agents side by side", pytest.mark.behaviour("AT-154")),
     check("a plan is made by the planner"),
-    check("a run opens as a chat that the address names", "AT-333", "AT-337"),
-    check("a run that never was says so and lets one go back", "AT-335"),
+    check(
+        "a run opens as a chat that the address names", pytest.mark.behaviour("AT-333", "AT-337")
+    ),
+    check("a run that never was says so and lets one go back", pytest.mark.behaviour("AT-335")),
     check("the keyboard is enough"),
-    check("cancel ends the answer and its runs", "AT-176"),
-    check("an answer can be cancelled from another tab", "AT-176"),
-    check("clear empties both tabs, panels included", "AT-325", "AT-330"),
+    check("cancel ends the answer and its runs", pytest.mark.behaviour("AT-176")),
+    check("an answer can be cancelled from another tab", pytest.mark.behaviour("AT-176")),
+    check("clear empties both tabs, panels included", pytest.mark.behaviour("AT-325", "AT-330")),
+    check("clear in the middle of a run leaves nothing behind", pytest.mark.behaviour("AT-327")),
     check("each user has an assistant of their own"),
-    check("the page says that it lost the connection and catches up", "AT-161"),
+    check(
+        "the page says that it lost the connection and catches up", pytest.mark.behaviour("AT-161")
+    ),
 ]
 
 

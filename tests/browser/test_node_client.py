@@ -14,8 +14,8 @@ CLIENT_CHECKS = [
     check("identity, then the promised state, then mcp servers greet a client"),
     check("increment changes the state before it answers"),
     check("echo gives any JSON value back"),
-    check("a method that raises rejects with its text", "D26"),
-    check("a slow call does not hold up another", "D13"),
+    check("a method that raises rejects with its text", pytest.mark.behaviour("D26")),
+    check("a slow call does not hold up another", pytest.mark.behaviour("D13")),
     check("countTo streams its numbers and ends with done"),
     check("a method that is not marked is not callable"),
     check("a method that is not there does not exist"),
@@ -25,22 +25,40 @@ CLIENT_CHECKS = [
     check("a state that is rejected changes nothing"),
     check("a read-only connection may call but not change the state"),
     check("a silent connection gets replies and no protocol frames"),
-    check("a forbidden child closes with 4403 for good", "D20", "SA-023"),
-    check("a forbidden child is refused over HTTP with CORS headers", "D20", "SA-023"),
+    check("a forbidden child closes with 4403 for good", pytest.mark.behaviour("D20", "SA-023")),
+    check(
+        "a forbidden child is refused over HTTP with CORS headers",
+        pytest.mark.behaviour("D20", "SA-023"),
+    ),
     check("an agent that is not registered is an invalid request"),
     check("a path that is no agent's is not found"),
-    check("a child of a class that is not registered is not found", "D19", "SA-025"),
+    check(
+        "a child of a class that is not registered is not found",
+        pytest.mark.behaviour("D19", "SA-025"),
+    ),
     check("a plain agent has nothing to say over HTTP"),
     check("get-messages is a list, open to other origins"),
     check("a preflight is answered for every method and header"),
-    check("a root's name may hold spaces, emoji and percent signs", "D28"),
-    check("a child's name may hold slashes, spaces, emoji and percent signs", "D28", "SA-021"),
-    check("names that cannot be routed are refused", "D28", "SA-025"),
-    check("a frame over the limit gets an error and the connection stays", "D25"),
-    check("a frame that means nothing gets one error and the connection stays", "D25"),
+    check("a root's name may hold spaces, emoji and percent signs", pytest.mark.behaviour("D28")),
+    check(
+        "a child's name may hold slashes, spaces, emoji and percent signs",
+        pytest.mark.behaviour("D28", "SA-021"),
+    ),
+    check("names that cannot be routed are refused", pytest.mark.behaviour("D28", "SA-025")),
+    check(
+        "a frame over the limit gets an error and the connection stays",
+        pytest.mark.behaviour("D25"),
+    ),
+    check(
+        "a frame that means nothing gets one error and the connection stays",
+        pytest.mark.behaviour("D25"),
+    ),
     check("the Cap'n Web transport is refused"),
-    check("startReport runs a child without a tool call", "AT-131", "D2"),
-    check("a new connection is given the run again, frame for frame", "AT-134", "AT-135", "D2"),
+    check("startReport runs a child without a tool call", pytest.mark.behaviour("AT-131", "D2")),
+    check(
+        "a new connection is given the run again, frame for frame",
+        pytest.mark.behaviour("AT-134", "AT-135", "D2"),
+    ),
 ]
 
 TURN_CHECKS = [
@@ -49,14 +67,17 @@ TURN_CHECKS = [
     check("get-messages gives the question and the answer"),
     check("a cancelled turn ends as aborted and keeps what was said"),
     check("a turn that fails says so in an error frame"),
-    check("a chat request that is malformed ends at once with an error", "D25"),
+    check(
+        "a chat request that is malformed ends at once with an error", pytest.mark.behaviour("D25")
+    ),
     check("two questions at once are answered one after the other"),
-    check("an idle agent says that there is nothing to resume", "CW-014", "CW-015"),
+    check(
+        "an idle agent says that there is nothing to resume",
+        pytest.mark.behaviour("CW-014", "CW-015"),
+    ),
     check(
         "chat frames come before the identity on a connection in mid-stream",
-        "CW-003",
-        "CW-004",
-        "CW-005",
+        pytest.mark.behaviour("CW-003", "CW-004", "CW-005"),
     ),
 ]
 

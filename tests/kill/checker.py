@@ -16,6 +16,8 @@ _EVENT_OF_STATUS = {
     "aborted": "aborted",
     "interrupted": "interrupted",
 }
+_LOST = ("error", "aborted")
+"""The run and the turn of a child that was killed, once it was opened again."""
 _SHOWN = 80
 
 
@@ -74,14 +76,15 @@ def truth_findings(key: AgentKey, disk: Disk, after: Seen) -> Iterator[str]:
 
 def true_end(status: str, child: StoredAgent, run_id: str) -> str:
     """How a run has ended, by its row and by what its child had recorded."""
-    if status in {"completed", "error", "aborted"}:
+    if status in _EVENT_OF_STATUS:
         return status
     run = child.child_runs.get(run_id)
     if run is None:
         return "interrupted"
-    if run.sealed:
+    outcome = child.outcomes.get(run.request_id)
+    if run.sealed and (run.status, outcome) != _LOST:
         return run.status
-    return child.outcomes.get(run.request_id) or "interrupted"
+    return "interrupted" if run.sealed else outcome or "interrupted"
 
 
 def _order(where: str, chunks: Sequence[ShownChunk]) -> Iterator[str]:

@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.kill.forked import ForkServer
 from tests.kill.victim import Victim
 
 
+@pytest.fixture(scope="session")
+def forks() -> Iterator[ForkServer]:
+    """Where servers are forked from."""
+    server = ForkServer()
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Victim]:
+def fresh(tmp_path: Path, forks: ForkServer) -> Iterator[Victim]:
     """A data directory of its own; whoever uses it starts the server."""
-    victim = Victim(tmp_path)
+    victim = Victim(forks, tmp_path)
     yield victim
-    victim.stop()
+    victim.kill()

@@ -38,6 +38,16 @@ def event(number: int, kind: str, **fields: str) -> JsonObject:
     }
 
 
+def at_work(*, outcome: str | None) -> StoredAgent:
+    run = StoredChild(status="running", sealed=False, request_id="q")
+    return StoredAgent(child_runs={RUN: run}, outcomes={"q": outcome})
+
+
+def ended(status: str, *, outcome: str) -> StoredAgent:
+    run = StoredChild(status=status, sealed=True, request_id="q")
+    return StoredAgent(child_runs={RUN: run}, outcomes={"q": outcome})
+
+
 ANSWER = [chunk(0, "a"), chunk(1, "b"), done("aborted")]
 RUN_FRAMES = [
     event(0, "started", agentType="Child"),
@@ -108,8 +118,13 @@ def test_a_run_that_is_not_the_same_is_found(
     ("status", "child", "end"),
     [
         ("completed", StoredAgent(), "completed"),
+        ("interrupted", StoredAgent(), "interrupted"),
         ("running", StoredAgent(), "interrupted"),
-        ("running", StoredAgent(outcomes={"q": None}), "interrupted"),
+        ("running", at_work(outcome=None), "interrupted"),
+        ("running", at_work(outcome="completed"), "completed"),
+        ("starting", ended("completed", outcome="completed"), "completed"),
+        ("running", ended("error", outcome="error"), "error"),
+        ("running", ended("error", outcome="aborted"), "interrupted"),
     ],
 )
 def test_a_run_has_only_the_end_that_was_recorded(
@@ -121,11 +136,8 @@ def test_a_run_has_only_the_end_that_was_recorded(
 @pytest.mark.behaviour("D10")
 @pytest.mark.parametrize("recorded", ["completed", None])
 def test_a_run_told_as_completed_without_a_recorded_outcome_is_found(recorded: str | None) -> None:
-    child = StoredAgent(
-        child_runs={RUN: StoredChild(status="running", sealed=False, request_id="q")},
-        outcomes={"q": recorded},
-    )
-    disk = Disk(agents={KEY: StoredAgent(runs={RUN: ("Child", "running")}), CHILD: child})
+    parent = StoredAgent(runs={RUN: ("Child", "running")})
+    disk = Disk(agents={KEY: parent, CHILD: at_work(outcome=recorded)})
     told = seen_in([event(0, "started"), event(1, "finished")])
     assert bool(list(truth_findings(KEY, disk, told))) is (recorded is None)
 

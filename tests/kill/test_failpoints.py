@@ -71,6 +71,7 @@ def test_every_named_place_is_killed_at() -> None:
 
 
 @pytest.mark.kill
+@pytest.mark.behaviour("D1", "D2", "D4", "D5", "D10")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.armed}-{case.root}")
 async def test_a_kill_at_a_named_place_loses_nothing(fresh: Victim, case: Case) -> None:
     key: AgentKey = ((case.root, "a"),)

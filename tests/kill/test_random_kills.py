@@ -11,6 +11,7 @@ import pytest
 
 from tests.kill.aftermath import findings_after
 from tests.kill.disk import AgentKey
+from tests.kill.forked import ForkServer
 from tests.kill.page import Page, get_messages
 from tests.kill.victim import Victim
 from tests.kill.watching import Moment, Question, Watch, killed_at, watch_turn
@@ -22,23 +23,24 @@ AGAIN = 0.25
 
 SCENES: Mapping[str, int] = {
     "say 60 5": 66,
-    "research bees 5": 50,
-    "compare bees wasps": 90,
-    "think-research bees 5": 50,
+    "research bees 5": 30,
+    "compare bees wasps": 46,
+    "research bees 15": 24,
+    "think-research bees 15": 24,
 }
-"""What is asked, and about how many frames it takes."""
+"""What is asked, and about how many frames it takes until little is left to be killed."""
 
 pytestmark = pytest.mark.kill
 
 
 @pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
-    victim = Victim(tmp_path_factory.mktemp("kills"))
+def victim(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+    victim = Victim(forks, tmp_path_factory.mktemp("kills"))
     yield victim
-    victim.stop()
+    victim.kill()
 
 
-@pytest.mark.behaviour("AT-054")
+@pytest.mark.behaviour("D1", "D2", "D4", "D10")
 @pytest.mark.parametrize("number", range(KILLS))
 async def test_nothing_that_was_seen_is_lost_when_the_server_is_killed(
     victim: Victim, number: int

@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.kill.disk import AgentKey
 from tests.kill.page import Page
 from tests.kill.victim import COMMAND, Victim
 from tests.kill.watching import Question, watch_turn
-from tests.support.server import ROOT, free_port
+from tests.support.server import ROOT, command_line, environment, free_port, kill, running, start
 
 KEY: AgentKey = (("ChatAgent", "a"),)
 
@@ -30,12 +30,11 @@ def test_a_second_server_on_the_same_data_says_so_in_one_sentence(fresh: Victim)
     assert fresh.alive
 
 
-async def test_the_lock_is_free_once_the_server_was_killed(fresh: Victim) -> None:
-    fresh.start()
-    fresh.kill()
-    fresh.start()
-    page = await Page.open(fresh.address, KEY)
-    await page.close()
+def test_the_lock_is_free_once_the_server_was_killed(tmp_path: Path) -> None:
+    server = start(*COMMAND, folder=tmp_path)
+    kill(server)
+    with running(*COMMAND, folder=tmp_path) as second:
+        assert second.process.poll() is None
 
 
 @pytest.mark.behaviour("D18")
@@ -73,13 +72,11 @@ async def test_a_second_signal_stops_at_once_and_loses_nothing(fresh: Victim) ->
     assert not await findings_after(fresh.address, watch.views, disk)
 
 
-def _second_server(victim: Victim) -> "subprocess.CompletedProcess[str]":
-    program = "from ramet.cli.main import main; main()"
-    arguments = [*COMMAND, "--port", str(free_port()), "--data", str(victim.data)]
+def _second_server(victim: Victim) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        command_line(*COMMAND, folder=victim.data.parent, port=free_port()),
         cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=30,

@@ -1,65 +1,71 @@
 """The wire app under `ramet serve`, in a process that is killed and started again on its data."""
 
 import signal
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kill.disk import Disk, read_disk
-from tests.support.server import Server, kill, start, stop
+from tests.kill.forked import ForkedProcess, ForkServer
+from tests.support.server import HOST, free_port
 
 COMMAND = ("serve", "tests.wire_app:app")
+START_TIMEOUT = 30.0
 DEATH_TIMEOUT = 15.0
+_BETWEEN_TRIES = 0.02
 
 
 class Victim:
     """One data directory with the server that is running on it now."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._server: Server | None = None
-
-    @property
-    def data(self) -> Path:
+    def __init__(self, forks: ForkServer, folder: Path) -> None:
+        self.data = folder / "data"
         """The data directory."""
-        return self.folder / "data"
-
-    @property
-    def server(self) -> Server:
-        """The running server."""
-        assert self._server is not None, "The victim is not running"
-        return self._server
+        self.log = folder / "server.log"
+        """What the servers wrote to standard output and error."""
+        self._forks = forks
+        self._process: ForkedProcess | None = None
+        self._port = 0
 
     @property
     def address(self) -> str:
         """`host:port` of the running server."""
-        return self.server.address
+        return f"{HOST}:{self._port}"
 
     @property
     def alive(self) -> bool:
         """Whether a server is running."""
-        return self._server is not None and self._server.process.poll() is None
+        return self._process is not None and self._process.code() is None
 
     def start(self, variables: Mapping[str, str] | None = None) -> None:
         """Start the server; returns once it takes connections."""
-        self._server = start(*COMMAND, folder=self.folder, variables=variables)
+        self._port = free_port()
+        command = [*COMMAND, "--port", str(self._port), "--data", str(self.data)]
+        self._process = self._forks.run(command, variables=variables or {}, log=self.log)
+        for _ in range(int(START_TIMEOUT / _BETWEEN_TRIES)):
+            with socket.socket() as probe:
+                if probe.connect_ex((HOST, self._port)) == 0:
+                    return
+            code = self._process.code(_BETWEEN_TRIES)
+            assert code is None, f"The server ended with {code}:\n{self.log.read_text()}"
+        raise AssertionError(f"No server on port {self._port}:\n{self.log.read_text()}")
 
     def kill(self) -> None:
         """`kill -9` the server and wait until it is gone."""
-        kill(self.server)
+        if self._process is not None:
+            self._process.kill()
+            self.await_death()
 
     def await_death(self) -> int:
         """Wait until the server has been ended by whoever ends it; its exit code."""
-        return self.server.process.wait(DEATH_TIMEOUT)
+        code = None if self._process is None else self._process.code(DEATH_TIMEOUT)
+        assert code is not None, "The server does not end"
+        return code
 
     def terminate(self) -> None:
         """Send SIGTERM."""
-        self.server.process.send_signal(signal.SIGTERM)
-
-    def stop(self) -> None:
-        """Stop the server in order, if one is running."""
-        if self.alive:
-            stop(self.server)
-        self._server = None
+        assert self._process is not None
+        self._process.signal(signal.SIGTERM)
 
     def disk(self) -> Disk:
         """What is on disk; only while no server runs."""

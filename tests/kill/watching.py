@@ -23,7 +23,7 @@ LATEST = 0.008
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """When the server is killed: once a page has so many frames, and a moment later."""
+    """When the server is killed: once a page has so many frames more, and a moment later."""
 
     frames: int
     delay: float
@@ -103,7 +103,8 @@ async def watch_turn(
 
 async def killed_at(victim: Victim, page: Page, request_id: str, moment: Moment) -> None:
     """Kill the server at a moment of a turn, or soon after it when it has fewer frames."""
-    await page.until(lambda: len(page.frames) >= moment.frames or page.has_end(request_id))
+    due_at = len(page.frames) + moment.frames
+    await page.until(lambda: len(page.frames) >= due_at or page.has_end(request_id))
     due = asyncio.Event()
     asyncio.get_running_loop().call_later(moment.delay, due.set)
     await due.wait()

@@ -25,16 +25,18 @@ interface Props {
 }
 
 export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = false }: Props) {
-  const chat = useAgentChat({ agent });
+  // The server keeps the transcript: what is changed here is not sent to it.
+  const chat = useAgentChat({ agent, syncMessagesToServer: false });
   const turn = useTurn(agent);
-  const [clearError, setClearError] = useState<string | null>(null);
-  const { messages, status, sendMessage, stop } = chat;
+  const [clearFailure, setClearFailure] = useState<string | null>(null);
+  const { messages, status, clearError, clearHistory, sendMessage, setMessages, stop } = chat;
+  const { resetLocalState } = runs;
   const busy = status === "submitted" || chat.isStreaming || chat.isRecovering;
   const scroll = useStickToEnd(true, messages, runs.runsById);
 
   const send = useCallback(
     (text: string) => {
-      setClearError(null);
+      setClearFailure(null);
       scroll.toEnd();
       void sendMessage({ text });
     },
@@ -50,17 +52,23 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   }, [agent, status, stop, turn.requestId]);
 
   const clear = useCallback(async () => {
-    chat.clearHistory();
-    chat.clearError();
-    runs.resetLocalState();
+    const emptyPage = (): void => {
+      setMessages([]);
+      resetLocalState();
+    };
+    await stop();
+    clearHistory();
+    clearError();
+    emptyPage();
     try {
       await agent.call("clearRuns", []);
-      setClearError(null);
+      setClearFailure(null);
     } catch (error) {
-      setClearError(error instanceof Error ? error.message : String(error));
+      setClearFailure(error instanceof Error ? error.message : String(error));
     }
-    runs.resetLocalState();
-  }, [agent, chat, runs]);
+    // The server does not tell the tab that clears; what it sent before it heard has come by now.
+    emptyPage();
+  }, [agent, clearError, clearHistory, resetLocalState, setMessages, stop]);
 
   const settled = useSettled(!busy && connection === "live");
   const unplaced = useMemo(
@@ -98,7 +106,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
         {unplaced.length > 0 && <OtherRuns runs={unplaced} onOpenRun={onOpenRun} />}
         <Problem
           error={error}
-          clearError={clearError}
+          clearFailure={clearFailure}
           connection={connection}
           refusal={agent.connectionError?.reason ?? null}
           onRetry={root && !busy && messages.length > 0 ? () => void chat.regenerate() : null}

@@ -3,13 +3,13 @@ import type { ConnectionState } from "./connection";
 
 interface Props {
   error: string | null;
-  clearError: string | null;
+  clearFailure: string | null;
   connection: ConnectionState;
   refusal: string | null;
   onRetry: (() => void) | null;
 }
 
-export function Problem({ error, clearError, connection, refusal, onRetry }: Props) {
+export function Problem({ error, clearFailure, connection, refusal, onRetry }: Props) {
   if (connection === "refused") {
     return (
       <p className="problem" role="alert">
@@ -27,9 +27,9 @@ export function Problem({ error, clearError, connection, refusal, onRetry }: Pro
   }
   return (
     <>
-      {clearError !== null && (
+      {clearFailure !== null && (
         <p className="problem" role="alert">
-          The runs could not be cleared: {clearError}
+          The runs could not be cleared: {clearFailure}
         </p>
       )}
       {error !== null && (

@@ -1,8 +1,9 @@
 """A run's child as its parent talks to it: the adapter methods, with what comes back checked."""
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Final
 
 from ramet.agent_tools.records import Inspection, StoredChunk
@@ -100,5 +101,6 @@ class Child:
         return NotAnAgentTool(f"{self._name}.{method} must give {wanted}, not {type(got).__name__}")
 
 
-def _takes(method: object, parameter: str) -> bool:
-    return callable(method) and parameter in inspect.signature(method).parameters
+@lru_cache(maxsize=1024)
+def _takes(method: Callable[..., object] | None, parameter: str) -> bool:
+    return method is not None and parameter in inspect.signature(method).parameters

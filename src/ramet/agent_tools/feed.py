@@ -4,7 +4,6 @@ The numbers: `started` is 0, each further frame one more. Chunk *i* of the child
 count of frames before it that are no chunks. Those have rows: the numbers outlive a restart.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Literal, Self
 
@@ -34,6 +33,7 @@ class Feed:
         self._next_chunk = 0
         self._last_number = -1
         self._closed = False
+        self._only = self._may_view if ports.hooks.filters_views else None
         self._last_progress: int | None = None
         self._milestones: set[str] = set()
         self.activity = 0
@@ -84,7 +84,7 @@ class Feed:
         clients = self._ports.clients
         if len(clients):
             frame = self._envelope.frame(sequence + self._others, item.body)
-            clients.broadcast_log(frame, self._log, only=self._admits())
+            clients.broadcast_log(frame, self._log, only=self._only)
 
     def end(self, run: StoredRun, *, counted: bool = True) -> None:
         """Keep and send the frame that ends the run, by its sealed row; inside the sealing commit.
@@ -139,11 +139,8 @@ class Feed:
 
     def _broadcast(self, frame: str) -> None:
         """Send a frame to whoever may see the run, once what it tells of is committed."""
-        send = partial(self._ports.clients.broadcast_log, frame, self._log, only=self._admits())
+        send = partial(self._ports.clients.broadcast_log, frame, self._log, only=self._only)
         self._ports.database.after_commit(send)
-
-    def _admits(self) -> Callable[[ClientLink], bool] | None:
-        return self._may_view if self._ports.hooks.filters_views else None
 
     def _may_view(self, link: ClientLink) -> bool:
         connection = self._ports.clients.of(link)

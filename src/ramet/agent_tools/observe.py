@@ -15,6 +15,8 @@ from ramet.errors import InstanceGone
 
 CHILD_PATIENCE = 10.0
 """Seconds that a child's answer is waited for after the run was cancelled."""
+ITEMS_AT_ONCE = 256
+"""Items of a tail after which clients get a chance to be sent them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +97,27 @@ class Observer:
         try:
             async with live.child.tail(live.feed.last_sequence) as items:
                 if idle is None:
-                    await _forward(items, live)
+                    await self._forward(items, live)
                     return False
                 return await self._forward_while_lively(items, live, idle=idle)
         except InstanceGone:
             self.ports.fence.check()
             return False
+
+    async def _forward(self, items: AsyncIterator[object], live: LiveRun) -> None:
+        """Pass on everything, and let others work in between when very much comes at once."""
+        take = live.feed.take
+        lines = TailLines()
+        taken = 0
+        async for item in items:
+            if type(item) is StoredChunk:
+                take(item)
+            else:
+                _take(item, lines, live)
+            taken += 1
+            if taken % ITEMS_AT_ONCE == 0:
+                await self.ports.clock.sleep(0)
+        _take_all(lines.end(), live)
 
     async def _forward_while_lively(
         self, items: AsyncIterator[object], live: LiveRun, *, idle: float
@@ -132,14 +149,3 @@ def _take(item: object, lines: TailLines, live: LiveRun) -> None:
 def _take_all(chunks: Iterable[StoredChunk], live: LiveRun) -> None:
     for chunk in chunks:
         live.feed.take(chunk)
-
-
-async def _forward(items: AsyncIterator[object], live: LiveRun) -> None:
-    take = live.feed.take
-    lines = TailLines()
-    async for item in items:
-        if type(item) is StoredChunk:
-            take(item)
-        else:
-            _take(item, lines, live)
-    _take_all(lines.end(), live)

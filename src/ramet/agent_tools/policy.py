@@ -62,7 +62,7 @@ def ending_of(inspection: Inspection | None) -> Ending | None:
             )
         case "error":
             return Ending(
-                status="error",
+                status="interrupted" if inspection.interrupted else "error",
                 error=inspection.error or RUN_FAILED,
                 completed_at=inspection.completed_at,
             )

@@ -59,6 +59,8 @@ class Inspection:
     """The structured output; absent when there is none (None is an output)."""
     summary: str | None = None
     error: str | None = None
+    interrupted: bool = False
+    """With `error`: the process was killed, so nobody knows what the run would have come to."""
     progress: Progress | None = None
     milestones: Sequence[Milestone] = ()
 

@@ -61,6 +61,7 @@ def inspection_of(
         output=output,
         summary=run.summary if completed else None,
         error=run.error if failed else None,
+        interrupted=run.status == "error" and run.error == INTERRUPTED,
         progress=run.progress,
         milestones=[placed.milestone for placed in milestones],
     )

@@ -16,8 +16,6 @@ Output: TypeAlias = "JsonValue | Absent"
 class ChatFamily:
     """The rules of one family."""
 
-    greets_with_transcript: bool
-    """Whether a new connection to an idle agent is sent the transcript."""
     prunes_on_submit: bool
     """Whether stored messages that a submitted list lacks are deleted."""
     takes_transcripts: bool
@@ -60,7 +58,6 @@ def _first_then_output(messages: Sequence[Message], output: Output) -> str:
 
 
 AI_CHAT = ChatFamily(
-    greets_with_transcript=False,
     prunes_on_submit=True,
     takes_transcripts=True,
     tells_abort_reason=False,
@@ -70,7 +67,6 @@ AI_CHAT = ChatFamily(
 """`AIChatAgent`: the client's list is the transcript; a run's output is its last text (AT-346)."""
 
 THINK = ChatFamily(
-    greets_with_transcript=True,
     prunes_on_submit=False,
     takes_transcripts=False,
     tells_abort_reason=True,

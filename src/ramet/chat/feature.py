@@ -1,6 +1,6 @@
 """The chat of one agent: puts its parts together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from ramet.agent.context import AgentContext
@@ -41,6 +41,8 @@ class ChatSurroundings:
     family: ChatFamily
     cleared: Callable[[], object]
     """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
+    clear_runs: Callable[[], Coroutine[object, object, object]]
+    """Removes the runs that this agent has started."""
 
 
 class Chat:
@@ -67,6 +69,7 @@ class Chat:
         self._progress = ProgressReporter(self._ports)
         self._wire = ChatWire(self._ports, self.turns, self._resuming, clear=self.clear)
         self._cleared = around.cleared
+        self._clear_runs = around.clear_runs
         self._orphans: list[StoredTurn] = []
 
     @property
@@ -112,6 +115,8 @@ class Chat:
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
         self._resuming.release_parked()
+        if ports.context.options.clear_runs_with_chat:
+            ports.context.background.start(self._clear_runs(), name="clear runs")
 
     async def stable(self, timeout: Duration | None) -> bool:  # noqa: ASYNC109 - our own clock
         """Wait until no turn runs or waits; False when that takes longer."""

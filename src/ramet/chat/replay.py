@@ -20,7 +20,7 @@ class ChatReplay:
         stream: StoredStream,
         reader: StreamReader,
         *,
-        caught_up: Callable[[], str],
+        caught_up: Callable[[], Sequence[str]],
     ) -> None:
         """Begin at the reader's place.
 
@@ -28,7 +28,7 @@ class ChatReplay:
             link: The client.
             stream: What it is sent.
             reader: Reads the stream.
-            caught_up: Gives the frame that ends the replay; called in the step that the client is
+            caught_up: Gives the frames that end the replay; called in the step that the client is
                 sent live frames again.
         """
         self._link = link
@@ -60,7 +60,7 @@ class ChatReplay:
         if self._reader.at_end:
             self._done = True
             self._link.behind.discard(log_key(self._stream.stream_id))
-            page.append(self._caught_up())
+            page.extend(self._caught_up())
         return page
 
     def _unnumbered(self, body: str) -> str:

@@ -42,12 +42,11 @@ class Resuming:
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
         answer = greeting(self._situation())
-        if isinstance(answer, Wait | Idle) and self._ports.family.greets_with_transcript:
-            self._tell_if_waiting(connection, answer)
+        if not isinstance(answer, Idle):
+            self._tell(connection, answer, probe_id=None)
+        if isinstance(answer, Wait | Idle):
             messages = self._ports.transcript.all()
             connection.send_frame(frames.chat_messages(messages, connect=True))
-        elif not isinstance(answer, Idle):
-            self._tell(connection, answer, probe_id=None)
 
     def probed(self, connection: Connection, probe_id: str | None) -> None:
         """Answer a client that asks whether there is something to resume."""
@@ -76,7 +75,7 @@ class Resuming:
         clients begin anew at each `start` chunk.
         """
         link, log = connection.link, self._ports.log
-        streams = [stream for stream in log.all() if log_key(stream.stream_id) in link.behind]
+        streams = [each for each in log.all() if _replay_key(each.stream_id) in link.behind]
         replayed = {stream.turn_id for stream in streams}
         told = [turn for turn in lost if turn.turn_id not in replayed]
         if lost:
@@ -87,11 +86,10 @@ class Resuming:
             self._replay(link, stream)
 
     def _replay(self, link: ClientLink, stream: StoredStream) -> None:
-        key = log_key(stream.stream_id)
-        if (link, key) in self._replaying:
+        if (link, stream.stream_id) in self._replaying:
             return
-        link.behind.add(key)
-        self._replaying.add((link, key))
+        link.behind.update((log_key(stream.stream_id), _replay_key(stream.stream_id)))
+        self._replaying.add((link, stream.stream_id))
         link.outbox.follow(
             ChatReplay(
                 link,
@@ -151,10 +149,6 @@ class Resuming:
             case Idle():
                 connection.send_frame(frames.stream_resume_none(reason="idle", probe_id=probe_id))
 
-    def _tell_if_waiting(self, connection: Connection, answer: Wait | Idle) -> None:
-        if isinstance(answer, Wait):
-            self._tell(connection, answer, probe_id=None)
-
     def _reader(self, stream: StoredStream) -> StreamReader:
         log, runs = self._ports.log, self._ports.runs
         run = runs.of_request(stream.request_id)
@@ -163,11 +157,14 @@ class Resuming:
             lambda after: [] if run is None else runs.milestones(run.run_id, after=after),
         )
 
-    def _ending_of_replay(self, link: ClientLink, stream: StoredStream) -> Callable[[], str]:
-        def caught_up() -> str:
-            self._replaying.discard((link, log_key(stream.stream_id)))
+    def _ending_of_replay(
+        self, link: ClientLink, stream: StoredStream
+    ) -> Callable[[], Sequence[str]]:
+        def caught_up() -> Sequence[str]:
+            self._replaying.discard((link, stream.stream_id))
+            link.behind.discard(_replay_key(stream.stream_id))
             if self._turns.find(stream.request_id) is not None:
-                return frames.chat_response(
+                live_again = frames.chat_response(
                     stream.request_id,
                     body="",
                     done=False,
@@ -175,21 +172,33 @@ class Resuming:
                     replay=True,
                     replay_complete=True,
                 )
+                return [live_again]
             return self._end_of(stream.request_id)
 
         return caught_up
 
     def _send_end(self, connection: Connection, request_id: str) -> None:
-        connection.send_frame(self._end_of(request_id))
+        for frame in self._end_of(request_id):
+            connection.send_frame(frame)
 
-    def _end_of(self, request_id: str) -> str:
-        """The frame that ends a request that is over; who is sent it knows of a lost turn (D4)."""
+    def _end_of(self, request_id: str) -> Sequence[str]:
+        """The frames that end a request that is over; who is sent them knows of a lost turn (D4).
+
+        The transcript goes first, as it does live: it settles what the replayed chunks left open.
+        """
+        transcript = frames.chat_messages(self._ports.transcript.all())
         turn = self._ports.turns.of_request(request_id)
         if turn is None or turn.outcome is None:
-            return frames.chat_response(request_id, body="", done=True, replay=True)
+            done = frames.chat_response(request_id, body="", done=True, replay=True)
+            return [transcript, done]
         if turn.status == "orphaned":
             self._ports.turns.settle_orphans()
-        return _end_of_turn(turn, replay=turn.outcome != "error")
+        return [transcript, _end_of_turn(turn, replay=turn.outcome != "error")]
+
+
+def _replay_key(stream_id: str) -> str:
+    """Notes on a client that its replay is under way, so that another instance can take it up."""
+    return f"replay:{stream_id}"
 
 
 def _end_of_turn(turn: StoredTurn, *, replay: bool) -> str:

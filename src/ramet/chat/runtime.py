@@ -55,6 +55,7 @@ class ChatRuntime(AgentRuntime):
                 errors=self.hooks,
                 family=self.family,
                 cleared=self.chat_cleared,
+                clear_runs=lambda: self.agent_tools.clear(older_than=None, status=None),
             )
         )
         self.chat.listen(self.inbox)

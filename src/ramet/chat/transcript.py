@@ -111,7 +111,8 @@ class Transcript:
     def replace(self, messages: Sequence[Message]) -> None:
         """Make these the transcript: what is not among them is deleted, their order is kept."""
         wanted = [str(message["id"]) for message in messages]
-        self.delete([each for each in self._texts if each not in set(wanted)])
+        unwanted = self._texts.keys() - set(wanted)
+        self.delete(unwanted)
         if list(self._texts) != wanted[: len(self._texts)]:
             self.clear()
         for message in messages:

@@ -10,9 +10,9 @@ from ramet.chat.answer import Answer
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.repair import ChunkRepair
-from ramet.chat.settling import Ending, settle
+from ramet.chat.settling import Ending, final_frame, settle
 from ramet.chat.stream_log import StoredStream
-from ramet.chat.turn import ChatErrorContext, Chunk, TurnProducer
+from ramet.chat.turn import ChatErrorContext, Chunk, TurnProducer, TurnResult
 from ramet.core.current import within, working_for
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
@@ -22,6 +22,7 @@ from ramet.protocol import chunks, frames
 
 MOST_BYTES_PER_CHARACTER = 4
 CANCELLED_ITSELF = "The turn was cancelled by its own code"
+LOST = "The turn ended unexpectedly"
 
 
 class StreamFailed(Exception):
@@ -60,6 +61,12 @@ class TurnRunner:
             "chat:turn:finish",
             {**payload, "status": result.status, "durationMs": context.clock.now_ms() - started},
         )
+
+    def give_up(self, live: LiveTurn) -> None:
+        """End a turn whose own end could not be carried out, so that nobody waits for it."""
+        ending = Ending("error", LOST)
+        self._ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+        live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
 
     async def _ending_of(self, live: LiveTurn) -> Ending:
         if live.is_cancelled():

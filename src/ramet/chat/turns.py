@@ -1,7 +1,7 @@
 """Accepts turns, queues them, and ends them early: the one way in for clients, code and parents."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ramet.chat.live_turn import LiveTurn, TurnPlan
@@ -20,7 +20,6 @@ from ramet.errors import TurnInsideTurn
 ID_LENGTH = 16
 CLEARED = "The chat was cleared"
 CANCELLED = "The turn was cancelled"
-LOST = "The turn ended unexpectedly"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +171,7 @@ class Turns:
         if self._ports.context.fence.down:
             return
         if live.result is None:
-            live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
+            self._runner.give_up(live)
         self._queue.finished(live)
         self._watcher.turn_ended(live)
 
@@ -181,8 +180,3 @@ class Turns:
         if connection is not None:
             connection.send_frame(final_frame(live, Ending("skipped")))
         live.finish(TurnResult(request_id=live.plan.request_id, status="skipped", error=CLEARED))
-
-
-def ids_of(turns: Iterable[LiveTurn]) -> list[str]:
-    """The ids of turns."""
-    return [live.plan.turn_id for live in turns]

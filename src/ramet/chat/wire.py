@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ramet.chat.ports import ChatPorts
 from ramet.chat.resuming import Resuming
 from ramet.chat.settling import Ending, terminal
+from ramet.chat.submitted import added, replaced
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
@@ -21,7 +22,6 @@ from ramet.protocol.incoming import (
     ResumeRequest,
 )
 from ramet.protocol.messages import trailing_user_ids
-from ramet.protocol.reconcile import reconcile
 
 AT_WORK = "This agent is working on a run for its parent; write again when that has ended."
 
@@ -56,7 +56,7 @@ class ChatWire:
         if known is not None:
             self._resuming.offer(connection, frame.id)
             return
-        if self._works_for_parent() and self._ports.context.options.drill_in == "refuse":
+        if self._is_closed():
             self._refuse(connection, frame, AT_WORK)
             return
         try:
@@ -82,24 +82,21 @@ class ChatWire:
 
     def _store(self, frame: ChatRequest) -> None:
         """Store what a request brings; an answer that still streams is not the client's to give."""
-        transcript = self._ports.transcript
-        reconciled = reconcile(self._without_running(frame.messages), transcript.all())
+        transcript, incoming = self._ports.transcript, self._without_running(frame.messages)
         if self._ports.family.prunes_on_submit:
-            transcript.replace(reconciled.messages)
+            transcript.replace(self._replaced(incoming))
             return
-        if frame.trigger == "regenerate-message" and reconciled.messages:
-            transcript.cut_after(str(reconciled.messages[-1]["id"]))
-        for message in reconciled.changed:
-            if message["role"] != "assistant" or str(message["id"]) not in transcript:
-                transcript.put(message)
+        if frame.trigger == "regenerate-message" and incoming:
+            transcript.cut_after(str(incoming[-1]["id"]))
+        for message in added(incoming, transcript.all()):
+            transcript.put(message)
 
     def _push(self, connection: Connection, frame: ChatMessagesPush) -> None:
-        if not self._ports.family.takes_transcripts:
+        if not self._ports.family.takes_transcripts or self._is_closed():
             return
         transcript = self._ports.transcript
-        reconciled = reconcile(self._without_running(frame.messages), transcript.all())
         with transcript.changing():
-            transcript.replace(reconciled.messages)
+            transcript.replace(self._replaced(self._without_running(frame.messages)))
         self._share_transcript(besides=connection)
 
     def _probe(self, connection: Connection, frame: ResumeRequest) -> None:
@@ -112,7 +109,14 @@ class ChatWire:
         running = {live.plan.assistant_message_id for live in self._turns}
         return [message for message in messages if message["id"] not in running]
 
-    def _works_for_parent(self) -> bool:
+    def _replaced(self, incoming: list[JsonObject]) -> list[JsonObject]:
+        asked = {message_id for live in self._turns for message_id in live.plan.message_ids}
+        return replaced(incoming, self._ports.transcript.all(), asked=asked)
+
+    def _is_closed(self) -> bool:
+        """Whether people may not write, because a run for a parent is under way."""
+        if self._ports.context.options.drill_in != "refuse":
+            return False
         return any(live.plan.run_id is not None for live in self._turns)
 
     def _share_transcript(self, *, besides: Connection) -> None:

@@ -6,12 +6,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeGuard
 
-from starlette.types import ASGIApp
-
 from ramet.errors import ConfigurationError
+from ramet.web.server import Application
 
 
-def load_application(target: str) -> ASGIApp:
+def load_application(target: str) -> Application:
     """Import the application named by `module:attribute`, from the working directory too.
 
     Raises:
@@ -48,5 +47,5 @@ def _imported(module_name: str) -> ModuleType:
         ) from error
 
 
-def _is_application(found: object) -> TypeGuard[ASGIApp]:
+def _is_application(found: object) -> TypeGuard[Application]:
     return callable(found)

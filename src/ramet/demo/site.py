@@ -43,7 +43,7 @@ def _pages(stage: Stage) -> Starlette:
             {
                 "model": stage.model_label,
                 "offline": stage.offline,
-                "folder": str(stage.folder.root),
+                "folder": stage.folder.root.name,
             }
         )
 

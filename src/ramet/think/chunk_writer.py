@@ -16,7 +16,7 @@ from ramet.think.model_seam import (
     TextDelta,
 )
 from ramet.think.tool_outcome import wire_input
-from ramet.think.wire_ids import WireIds
+from ramet.think.wire_ids import IdSource
 
 
 class ChunkWriter:
@@ -26,7 +26,7 @@ class ChunkWriter:
     goes on after another has begun is continued under a new id, since a closed part cannot grow.
     """
 
-    def __init__(self, step: int, wire_ids: WireIds) -> None:
+    def __init__(self, step: int, wire_ids: IdSource) -> None:
         self._step = step
         self._wire_ids = wire_ids
         self._calls: dict[int, str] = {}

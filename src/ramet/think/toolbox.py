@@ -10,7 +10,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, T
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.tools import RunContext, ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
 from ramet.core.ids import Ids
 from ramet.core.ports import Background
@@ -150,6 +150,7 @@ class Toolbox:
 
 
 def _only_functions(toolset: AbstractToolset[object]) -> bool:
-    kinds: list[bool] = []
-    toolset.apply(lambda leaf: kinds.append(isinstance(leaf, FunctionToolset)))
-    return all(kinds)
+    """Whether there is nothing to open; a toolset of any other class might have something."""
+    if type(toolset) is CombinedToolset:
+        return all(map(_only_functions, toolset.toolsets))
+    return type(toolset) is FunctionToolset

@@ -14,6 +14,22 @@ class UsedIds(Protocol):
         ...
 
 
+class IdSource(Protocol):
+    """Decides what clients know tool calls by."""
+
+    def assign(self, provider_id: str) -> str:
+        """The wire id for a new call."""
+        ...
+
+
+class ProviderIds:
+    """Leaves the provider's ids as they are."""
+
+    def assign(self, provider_id: str) -> str:
+        """The same id."""
+        return provider_id
+
+
 class WireIds:
     """Gives out the wire ids of one turn.
 

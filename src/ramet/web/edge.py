@@ -4,7 +4,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response as StarletteResponse
 from starlette.types import Receive, Scope, Send
 
@@ -75,6 +75,8 @@ class Edge:
         answer: Answer
         try:
             answer = await self._answer(resolved, scope, body)
+        except ClientDisconnect:
+            return
         except Exception as error:  # noqa: BLE001 - the last place where an error can become an answer
             answer = refused(refusal_for(error, self._host.ids))
         headers = cors_headers(self._options.origins, scope)

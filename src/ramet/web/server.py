@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +28,9 @@ _LOOK_SECONDS = 0.02
 _BACKLOG = 2048
 _SILENT = logging.Logger("ramet.web.silent", level=logging.CRITICAL + 1)
 
+Application: TypeAlias = ASGIApp
+"""What can be served."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
@@ -41,7 +45,7 @@ class ServeOptions:
     """Told the URL once requests are taken."""
 
 
-def serve(app: ASGIApp, options: ServeOptions) -> None:
+def serve(app: Application, options: ServeOptions) -> None:
     """Serve an application until SIGINT or SIGTERM; returns when everything has been put away.
 
     Raises:
@@ -87,7 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
 class Server(uvicorn.Server):
     """Serves one application on one socket."""
 
-    def __init__(self, app: ASGIApp, options: ServeOptions) -> None:
+    def __init__(self, app: Application, options: ServeOptions) -> None:
         self._options = options
         self._watched = _Watched(app)
         self._clock = SystemClock()
@@ -182,7 +186,7 @@ class _Lifespan(LifespanOn):
 class _Watched:
     """The application, with the error that kept it from starting kept."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: Application) -> None:
         self._app = app
         self._error: BaseException | None = None
 

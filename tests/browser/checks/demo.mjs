@@ -214,6 +214,22 @@ export const checks = {
     assert.deepEqual(bench.complaints, []);
   },
 
+  async "clear in the middle of a run leaves nothing behind"(bench) {
+    const page = await open(bench);
+    const other = await open(bench);
+    await ask(page, RESEARCH);
+    await working(other);
+    await page.getByRole("button", { name: "Clear the conversation" }).click();
+    for (const one of [page, other]) await one.locator(".examples").waitFor();
+    await pause(2500);
+    for (const one of [page, other]) {
+      assert.equal(await runs(one).count(), 0, "a run came back");
+      assert.equal(await one.locator("[data-role]").count(), 0, "a message came back");
+    }
+    await ask(page, RESEARCH);
+    await page.locator('.conversation .run[data-status="completed"]').waitFor({ timeout: ANSWER_MS });
+  },
+
   async "each user has an assistant of their own"(bench) {
     const page = await open(bench);
     await ask(page, RESEARCH);

@@ -1,8 +1,11 @@
 """An awaited run from dispatch to result: rows, frames and hooks in their order."""
 
+import asyncio
+
 import pytest
 
 import ramet
+from ramet.agent_tools.records import StoredChunk
 from ramet.errors import AgentNotRegistered, NotAnAgentTool
 from tests.integration.agent_tools.children import (
     HandChild,
@@ -271,6 +274,31 @@ async def test_a_child_whose_instance_was_stopped_is_asked_again(stage: Stage) -
 
     assert (await caller).summary == "made it"
     assert kinds(client) == ["started", "chunk", "chunk", "finished"]
+
+
+async def test_clients_are_sent_chunks_while_a_burst_of_them_comes(stage: Stage) -> None:
+    reader = await stage.page_reader()
+    await stage.dispatch(run_id="r")
+    child = await stage.child("r")
+    most_waiting: list[int] = []
+
+    async def read() -> None:
+        while stage.row("r")["status"] == "running":
+            most_waiting.append(reader.link.outbox.waiting_bytes)
+            reader.take_all()
+            await asyncio.sleep(0)  # noqa: TID251 - gives way once, as a socket's writer does
+
+    task = asyncio.get_running_loop().create_task(read())
+    for tail in child.tails:
+        for sequence in range(4_000):
+            tail.push(StoredChunk(sequence=sequence, body="{}"))
+    child.end()
+    await stage.settle()
+    await task
+    reader.take_all()
+
+    assert numbers(reader) == list(range(4_002))
+    assert max(most_waiting) < 100_000
 
 
 async def test_a_child_that_was_deleted_fails_the_run(stage: Stage) -> None:

@@ -109,8 +109,9 @@ def endings(client: TestClient, request_id: str = "r1") -> list[JsonObject]:
 
 
 def transcripts(client: TestClient) -> list[object]:
-    """The transcripts that a client was sent."""
-    return [frame["messages"] for frame in client.of_type(types.CHAT_MESSAGES)]
+    """The transcripts that a client was sent after it was greeted with one."""
+    sent = client.of_type(types.CHAT_MESSAGES)
+    return [frame["messages"] for frame in sent if "connect" not in frame]
 
 
 def kinds(client: TestClient) -> list[str]:

@@ -67,6 +67,37 @@ async def test_the_lost_stream_is_offered_replayed_and_ended_as_aborted(harness:
 
 
 @pytest.mark.behaviour("D4")
+async def test_a_page_that_takes_a_lost_stream_gets_the_settled_transcript_before_its_end(
+    harness: Harness,
+) -> None:
+    await _streaming(harness, "par", "tial")
+    await _killed(harness)
+    client = await harness.connect(Fed, "a")
+    await ack(client, "r1")
+    *_, transcript, end = client.frames
+    agent = await harness.agent(Fed, "a")
+    assert transcript == {"type": types.CHAT_MESSAGES, "messages": agent.messages}
+    assert (end["type"], end["done"]) == (types.CHAT_RESPONSE, True)
+
+
+async def test_a_page_that_missed_the_end_of_a_turn_is_given_the_transcript_when_it_is_back(
+    harness: Harness,
+) -> None:
+    client = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await ask(client, "r1")
+    await client.close()
+    agent.give("whole answer", END)
+    await harness.settle()
+    again = await harness.connect(Fed, "a")
+    assert again.frames[0] == {
+        "type": types.CHAT_MESSAGES,
+        "messages": agent.messages,
+        "connect": True,
+    }
+
+
+@pytest.mark.behaviour("D4")
 async def test_a_lost_stream_is_still_offered_after_another_restart_until_it_is_taken(
     harness: Harness,
 ) -> None:

@@ -1,8 +1,13 @@
 """Cancelling turns and clearing the chat (PROTOCOL 4.6)."""
 
+from pathlib import Path
+
 import pytest
 
+from ramet.chat.chat_agent import AIChatAgent
+from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject
+from ramet.core.options import AgentOptions
 from ramet.protocol import types
 from ramet.testing.harness import Harness
 from tests.integration.chat.support import (
@@ -148,3 +153,27 @@ async def test_code_clears_the_chat_for_every_client(harness: Harness) -> None:
     await harness.settle()
     assert client.of_type(types.CHAT_CLEAR) == [CLEAR]
     assert agent.messages == []
+
+
+class Dispatching(AIChatAgent[object]):
+    """Starts a run in each turn, and forgets runs with the chat."""
+
+    options = AgentOptions(clear_runs_with_chat=True)
+
+    async def on_chat_message(self, turn: Turn) -> str:
+        result = await self.run_agent_tool(Fed, input="go", run_id="run-1")
+        return result.summary or ""
+
+
+async def test_clearing_may_take_the_runs_along(tmp_path: Path) -> None:
+    async with Harness(agents=[Dispatching], sub_agents=[Fed], data_dir=tmp_path) as harness:
+        agent = await harness.agent(Dispatching, "a")
+        client = await harness.connect(Dispatching, "a")
+        await ask(client)
+        child: object = await harness.agent(Dispatching, "a", sub=[(Fed, "run-1")])
+        assert isinstance(child, Fed)
+        child.give("fine", END)
+        await harness.settle()
+        assert agent.has_agent_tool_run(Fed, "run-1")
+        await client.send(CLEAR)
+        assert not agent.has_agent_tool_run(Fed, "run-1")

@@ -297,3 +297,35 @@ async def _get_messages(harness: Harness) -> object:
     assert response.status == 200
     assert isinstance(response.content, str)
     return loads(response.content)
+
+
+async def test_a_question_that_waits_is_not_lost_to_a_tab_that_does_not_know_it(
+    harness: Harness,
+) -> None:
+    first = await harness.connect(Fed, "a")
+    second = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await first.send(request("r1", [user("u1", "one")]))
+    await second.send(request("r2", [user("u2", "two")]))
+    agent.give("first", END, "second", END)
+    await harness.settle()
+    assert [list(turn.message_ids) for turn in agent.turns] == [["u1"], ["u2"]]
+    texts = [message["parts"] for message in agent.messages if message["role"] == "assistant"]
+    assert texts == [[said("first")], [said("second")]]
+    assert [message["id"] for message in agent.messages if message["role"] == "user"] == [
+        "u1",
+        "u2",
+    ]
+
+
+async def test_a_turn_that_cannot_be_stored_still_ends_its_request(harness: Harness) -> None:
+    client = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await ask(client)
+    agent.sql("DROP TABLE cf_ai_chat_agent_messages")
+    agent.give("Hello", END)
+    await harness.settle()
+    assert [(end["outcome"], end["body"]) for end in endings(client)] == [
+        ("error", "The turn ended unexpectedly")
+    ]
+    assert await agent.wait_until_stable()

@@ -1,11 +1,14 @@
 """`App`: as an ASGI application of its own, mounted in another one, and without a web server."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 from websockets.asyncio.client import connect
@@ -21,7 +24,7 @@ from ramet.errors import (
     NotRunning,
 )
 from tests.integration.web.agents import Child, Guarded, Parent, Unregistered, path_of
-from tests.integration.web.support import encoded, next_frame, until_closed
+from tests.integration.web.support import call, encoded, next_frame, until_closed
 from tests.unit.web.serving import serving
 
 
@@ -199,3 +202,18 @@ async def test_the_data_directory_comes_from_the_environment_unless_it_is_given(
     assert ramet.App(agents=[Parent], data_dir="here").data_dir == Path("here")
     monkeypatch.delenv("RAMET_DATA")
     assert ramet.App(agents=[Parent]).data_dir == Path(".ramet")
+
+
+async def test_plain_uvicorn_serves_an_app_too(tmp_path: Path) -> None:
+    config = uvicorn.Config(application(tmp_path), port=0, lifespan="on", log_config=None)
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.serve([listener]))
+            async with connect(f"ws://{address}/agents/parent/p") as client:
+                answer = await call(client, "echo", "x" * 10_000)
+                server.should_exit = True
+                await until_closed(client)
+
+    assert answer["result"] == "x" * 10_000

@@ -21,6 +21,7 @@ from tests.integration.web.support import next_frame, until_closed
 
 ROOT = Path(__file__).parents[3]
 TARGET = "tests.integration.web.agents:app"
+MOUNTED = "tests.integration.web.mounted:app"
 RAMET = "from ramet.cli.main import main; main()"
 
 
@@ -144,9 +145,10 @@ async def test_a_host_that_is_not_ours_is_one_sentence(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
-async def test_a_data_directory_in_use_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", [TARGET, MOUNTED])
+async def test_a_data_directory_in_use_is_one_sentence(tmp_path: Path, target: str) -> None:
     async with serving(tmp_path):
-        code, said = await run("serve", TARGET, "--port", "0", "--data", str(tmp_path))
+        code, said = await run("serve", target, "--port", "0", "--data", str(tmp_path))
 
     assert code == 1
     assert said == (
@@ -217,7 +219,7 @@ async def until_refused(address: str) -> None:
 
 
 async def test_an_application_that_mounts_agents_is_served_too(tmp_path: Path) -> None:
-    async with serving(tmp_path, "tests.integration.web.mounted:app") as server:
+    async with serving(tmp_path, MOUNTED) as server:
         async with connect(f"ws://{server.address}/ai/agents/parent/p") as client:
             await next_frame(client, "cf_agent_identity")
             server.process.send_signal(signal.SIGTERM)

@@ -38,7 +38,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.tools import GenerateToolJsonSchema, RunContext, Tool
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
+from pydantic_ai.toolsets import CombinedToolset, FunctionToolset
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 QUESTION: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("what?")])]
@@ -321,13 +321,11 @@ async def test_a_tool_from_a_schema_checks_its_input_with_the_given_function() -
     assert hasattr(GenerateToolJsonSchema, "generate")
 
 
-async def test_toolsets_are_combined_list_their_leaves_and_tell_their_instructions() -> None:
+async def test_toolsets_are_combined_and_tell_their_instructions() -> None:
     first = FunctionToolset[object](instructions="first")
     second = FunctionToolset[object](instructions="second")
-    both: AbstractToolset[object] = CombinedToolset([first, second])
-    leaves: list[object] = []
-    both.apply(leaves.append)
-    assert leaves == [first, second]
+    both = CombinedToolset([first, second])
+    assert list(both.toolsets) == [first, second]
     given = await both.get_instructions(context())
     assert isinstance(given, list)
     assert [getattr(part, "content", part) for part in given] == ["first", "second"]

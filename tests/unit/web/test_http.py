@@ -279,3 +279,26 @@ async def test_an_answer_to_head_has_no_body() -> None:
     answer = await ask(FakeHost(), method="HEAD")
 
     assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given_up = asyncio.Event()
+
+    async def read(path: AgentPath, request: Request) -> Response:
+        try:
+            return Response(await request.body())
+        finally:
+            given_up.set()
+
+    async with serving(Edge(FakeHost(responding=read), EdgeOptions())) as address:
+        host, _, port = address.partition(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {ROOM} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100\r\n\r\n"
+        writer.write(head.encode() + b"only the beginning")
+        await writer.drain()
+        writer.transport.abort()
+        await given_up.wait()
+
+    assert caplog.messages == []
