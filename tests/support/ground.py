@@ -182,6 +182,11 @@ class Ground(Generic[V]):
     def root(self) -> Opened[V]:
         return self.open_agents[ROOT]
 
+    def keep(self, index: Index) -> None:
+        """Use another index of wake-ups; before the root is opened."""
+        index.on_set = self._watch
+        self.index = index
+
     def due_ms(self) -> int | None:
         """The wake-up that the index holds."""
         return self.index.due_ms
