@@ -18,7 +18,8 @@ class Gate:
     async def admit(self, path: AgentPath, request: Request) -> Response | Request:
         """Run the check at every parent on the path; a response refuses.
 
-        No agent below a refusal is opened or made.
+        No agent below a refusal is opened or made. One that is let through is known to its parent
+        from then on, as if the parent had made it (SA-008).
         """
         for target in path.lineage():
             if target.parent is None:
@@ -39,4 +40,9 @@ class Gate:
         verdict = await self._instances.run(
             instance, asking, name="on_before_sub_agent", fence=self._fence
         )
-        return request if verdict is None else verdict
+        if isinstance(verdict, Response):
+            return verdict
+        registry, leaf = instance.runtime.registry, target.leaf
+        if not registry.has(leaf.class_name, leaf.name):
+            registry.add(leaf.class_name, leaf.name)
+        return verdict or request
