@@ -1,16 +1,16 @@
 """A process that works on schedules and queues until an armed failpoint kills it.
 
-Run as `python -m tests.support.crashing FOLDER SCENE` with `RAMET_FAILPOINT`; what it had called
-before it died is in `FOLDER/calls`, its wake-up in `FOLDER/wake`.
+What it had called before it died is in `calls` in its folder, its wake-up in `wake`.
 """
 
 import asyncio
+import multiprocessing
 import os
-import sys
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
+from ramet.core import failpoints
 from ramet.testing.quiet import quiet
 from tests.support.ground import ROOT, Ground, Index, Verbs
 
@@ -91,10 +91,20 @@ async def play(folder: Path, scene: str) -> None:
     await ground.close()
 
 
-def main(arguments: list[str]) -> Any:
-    """Play the scene that is named."""
-    asyncio.run(play(Path(arguments[0]), arguments[1]))
+def play_until_killed(folder: Path, scene: str, failpoint: str) -> None:
+    """Play a scene in a process of its own, which the failpoint `name` or `name:pass` kills."""
+    process = _PROCESSES.Process(target=_play_armed, args=(folder, scene, failpoint))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL, f"{failpoint} was not reached"
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _play_armed(folder: Path, scene: str, failpoint: str) -> None:
+    name, _, passes = failpoint.partition(":")
+    failpoints._ARMED, failpoints._passes_left = name, int(passes or 1)
+    asyncio.run(play(folder, scene))
+
+
+# Each process is forked from one that has its imports done, and no threads.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload([__name__])

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from ramet.core.callbacks import run_callback
 from ramet.core.options import RetryOptions
@@ -20,17 +20,16 @@ class Retries:
 
     async def run(
         self,
-        call: Callable[..., Awaitable[T] | T],
+        call: Callable[..., object],
         options: RetryOptions | None,
         *,
         should_retry: ShouldRetry | None,
-    ) -> T:
+    ) -> object:
         """Run `call`; see `RetryVerbs.retry`."""
         chosen = complete_retry(options, self.defaults) or self.defaults
 
-        async def once(attempt: int) -> T:
-            result: T = await run_callback(call, (attempt,))  # type: ignore[assignment] # awaited
-            return result
+        async def once(attempt: int) -> object:
+            return await run_callback(call, (attempt,))
 
         return await self.retrier.run(once, chosen, should_retry=should_retry)
 
@@ -40,13 +39,31 @@ class RetryVerbs:
 
     _ramet_retries: Retries
 
+    @overload
     async def retry(
         self,
-        fn: Callable[..., Awaitable[T] | T],
+        fn: Callable[..., Awaitable[T]],
         options: RetryOptions | None = None,
         *,
         should_retry: ShouldRetry | None = None,
-    ) -> T:
+    ) -> T: ...
+
+    @overload
+    async def retry(
+        self,
+        fn: Callable[..., T],
+        options: RetryOptions | None = None,
+        *,
+        should_retry: ShouldRetry | None = None,
+    ) -> T: ...
+
+    async def retry(
+        self,
+        fn: Callable[..., object],
+        options: RetryOptions | None = None,
+        *,
+        should_retry: ShouldRetry | None = None,
+    ) -> object:
         """Run a function again until it succeeds, with random growing delays in between.
 
         It is given the number of the attempt, from 1, if it takes an argument; it may be async.

@@ -1,32 +1,13 @@
 """A process killed at each durable step: nothing is lost, and what runs twice is known."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ramet.testing.manual_clock import START_MS
-from tests.support.crashing import ground_in
-
-ROOT_FOLDER = Path(__file__).parents[3]
+from tests.support.crashing import ground_in, play_until_killed
 
 pytestmark = pytest.mark.kill
-
-
-def play_until_killed(folder: Path, scene: str, failpoint: str) -> None:
-    """Play a scene in a process of its own, which the failpoint kills."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.crashing", str(folder), scene],
-        cwd=ROOT_FOLDER,
-        env=os.environ | {"RAMET_FAILPOINT": failpoint, "PYTHONPATH": f"src{os.pathsep}."},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 async def calls_after_restart(folder: Path, *, minutes: float = 2) -> list[str]:
