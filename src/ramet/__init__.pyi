@@ -8,6 +8,7 @@ from ramet.agent_tools.records import RunResult as RunResult
 from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
 from ramet.chat.chat_agent import AIChatAgent as AIChatAgent
+from ramet.chat.concurrency import Debounce as Debounce
 from ramet.chat.turn import Turn as Turn
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream

@@ -3,6 +3,7 @@
 from ramet.chat.turn import Message
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
+from ramet.protocol.messages import parts_of
 from ramet.protocol.parts import MessageFold
 
 _DELTAS = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
@@ -11,8 +12,17 @@ _DELTAS = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
 class Answer:
     """A message that is being written, chunk by chunk."""
 
-    def __init__(self, message_id: str, *, continuation: bool = False) -> None:
-        self._fold = MessageFold(message_id, continuation=continuation)
+    def __init__(
+        self, message_id: str, *, continuation: bool = False, extends: Message | None = None
+    ) -> None:
+        """Begin an answer, or go on with a message that is stored."""
+        metadata = None if extends is None else extends.get("metadata")
+        self._fold = MessageFold(
+            message_id,
+            parts=() if extends is None else parts_of(extends),
+            metadata=metadata if isinstance(metadata, dict) else None,
+            continuation=continuation,
+        )
         self._delta_type: str | None = None
         self._deltas: list[str] = []
 

@@ -20,6 +20,8 @@ class ChatFamily:
     """Whether stored messages that a submitted list lacks are deleted."""
     takes_transcripts: bool
     """Whether a transcript that a client changed by itself is stored."""
+    joins_questions: bool
+    """Whether questions that are answered together become one message (TQ-019)."""
     tells_abort_reason: bool
     """Whether the inspection of a cancelled run carries the reason as its error."""
     child_output: Callable[[Sequence[Message]], Output]
@@ -60,6 +62,7 @@ def _first_then_output(messages: Sequence[Message], output: Output) -> str:
 AI_CHAT = ChatFamily(
     prunes_on_submit=True,
     takes_transcripts=True,
+    joins_questions=True,
     tells_abort_reason=False,
     child_output=_latest_output,
     child_summary=_output_then_latest,
@@ -69,6 +72,7 @@ AI_CHAT = ChatFamily(
 THINK = ChatFamily(
     prunes_on_submit=False,
     takes_transcripts=False,
+    joins_questions=False,
     tells_abort_reason=True,
     child_output=_no_output,
     child_summary=_first_then_output,

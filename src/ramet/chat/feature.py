@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ramet.agent.context import AgentContext
 from ramet.chat.child import ChatChild
 from ramet.chat.child_runs import ChildRunStore
+from ramet.chat.concurrency import MessageConcurrency, checked_policy
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
@@ -14,6 +15,7 @@ from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
 from ramet.chat.resuming import Resuming
 from ramet.chat.stream_log import StreamLog
+from ramet.chat.submits import Submits
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn import TurnProducer
 from ramet.chat.turn_store import StoredTurn, TurnStore
@@ -67,7 +69,11 @@ class Chat:
         self.child = ChatChild(self._ports, self.turns)
         self._resuming = Resuming(self._ports, self.turns)
         self._progress = ProgressReporter(self._ports)
-        self._wire = ChatWire(self._ports, self.turns, self._resuming, clear=self.clear)
+        submits = Submits(self._ports, self.turns, policy=self.concurrency)
+        self._wire = ChatWire(
+            self._ports, self.turns, self._resuming, submits=submits, clear=self.clear
+        )
+        self._agent = around.agent
         self._cleared = around.cleared
         self._clear_runs = around.clear_runs
         self._orphans: list[StoredTurn] = []
@@ -76,6 +82,10 @@ class Chat:
     def ports(self) -> ChatPorts:
         """The parts that the verbs need."""
         return self._ports
+
+    def concurrency(self) -> MessageConcurrency:
+        """What the agent does with questions that overlap; raises `InvalidOptions`."""
+        return checked_policy(self._agent.message_concurrency)
 
     def listen(self, inbox: Inbox) -> None:
         """Take the chat frames of the agent's clients."""

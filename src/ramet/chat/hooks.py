@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from ramet.agent_tools.records import ChildRun
+from ramet.chat.concurrency import MessageConcurrency
 from ramet.chat.turn import ChatErrorContext, ChatResult
 from ramet.core.current import working_for
 from ramet.core.json import JsonValue
@@ -13,6 +14,8 @@ from ramet.core.ports import Background, ErrorHook
 @runtime_checkable
 class ChatHooked(Protocol):
     """The methods of a chat agent that are called for it; see `ChatVerbs` for what each is for."""
+
+    message_concurrency: MessageConcurrency
 
     def on_chat_response(self, result: ChatResult) -> object: ...  # noqa: D102 - see ChatVerbs
     def on_chat_error(self, error: BaseException, ctx: ChatErrorContext) -> object: ...  # noqa: D102 - see ChatVerbs

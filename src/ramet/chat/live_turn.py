@@ -34,6 +34,16 @@ class TurnPlan:
     """The run of a parent that the turn works for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSubmit:
+    """A client's question that a newer one may take the place of while it waits."""
+
+    questions: Sequence[str]
+    """The messages that it asks."""
+    absorbed: frozenset[str] = frozenset()
+    """Messages that were joined into its last one, and are gone."""
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveTurn:
     """A turn between its acceptance and its end."""
@@ -41,6 +51,10 @@ class LiveTurn:
     plan: TurnPlan
     sender: ClientLink | None = None
     """The client that asked."""
+    submit: OpenSubmit | None = None
+    """Set when a newer question may take its place."""
+    record: Callable[[], object] | None = None
+    """Stores the turn with its messages when its slot comes; None when that was done before."""
     controller: AbortController = field(default_factory=AbortController)
     phase: TurnPhase = "accepted"
     discarded: bool = False

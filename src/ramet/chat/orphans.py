@@ -40,7 +40,12 @@ def _seal(ports: ChatPorts, turn: StoredTurn) -> None:
 
 
 def _folded(ports: ChatPorts, stream: StoredStream) -> Message | None:
-    answer = Answer(stream.message_id, continuation=stream.continuation)
+    stored = ports.transcript.some([stream.message_id]) if stream.continuation else []
+    answer = Answer(
+        stream.message_id,
+        continuation=stream.continuation,
+        extends=stored[0] if stored else None,
+    )
     run = ports.runs.of_request(stream.request_id)
     reader = StreamReader(
         lambda after, limit: ports.log.page(stream.stream_id, after=after, limit=limit),

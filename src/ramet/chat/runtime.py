@@ -7,8 +7,8 @@ from typing import ClassVar
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.runtime import AgentRuntime
+from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.agent_tools.ports import AgentToolPorts
-from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
 from ramet.chat.family import AI_CHAT, ChatFamily
 from ramet.chat.feature import Chat, ChatSurroundings
 from ramet.chat.handler import answer_of
@@ -20,7 +20,6 @@ from ramet.connections.link import ClientLink
 from ramet.connections.rpc import RpcTable
 from ramet.core.http import Request, Response
 from ramet.storage import Schema, combined
-from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
 
 JSON = {"content-type": "application/json"}
 
@@ -31,9 +30,7 @@ class ChatRuntime(AgentRuntime):
     A subclass sets `schema` (its own migrations after these) and `family`, and overrides `produce`.
     """
 
-    schema: ClassVar[Schema] = combined(
-        SUB_AGENT_MIGRATIONS, AGENT_TOOL_MIGRATIONS, CHAT_MIGRATIONS
-    )
+    schema: ClassVar[Schema] = combined(*AGENT_MIGRATIONS, CHAT_MIGRATIONS)
     family: ClassVar[ChatFamily] = AI_CHAT
 
     def __init__(
@@ -66,7 +63,12 @@ class ChatRuntime(AgentRuntime):
         return answer_of(self.agent, turn)
 
     async def start(self) -> None:
-        """End what an earlier process left of turns, make the agent ready, seal the open runs."""
+        """End what an earlier process left of turns, make the agent ready, seal the open runs.
+
+        Raises:
+            InvalidOptions: The agent's `message_concurrency` is none.
+        """
+        self.chat.concurrency()
         self.chat.seal_orphans()
         await super().start()
         await self.chat.child.reconcile()

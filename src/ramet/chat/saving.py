@@ -1,23 +1,39 @@
-"""Turns that code starts by saving messages."""
+"""Turns that code starts: on messages that it saves, or going on with the last answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from ramet.chat.feature import Chat
+from ramet.chat.live_turn import LiveTurn
 from ramet.chat.turn import Message, TurnResult
 from ramet.chat.turns import TurnRequest
+from ramet.core.ids import Ids
 from ramet.core.json import JsonObject, to_json
 from ramet.core.signals import AbortSignal
 from ramet.errors import UnknownModelResult
 from ramet.protocol import frames
-from ramet.protocol.messages import trailing_user_ids
+from ramet.protocol.messages import trailing_user_ids, user_message
+
+Given: TypeAlias = str | Mapping[str, object] | Sequence[Mapping[str, object]]
+"""What a user says: a text, a UI message, or several."""
 
 
 async def run_saved(
     chat: Chat, messages: Sequence[Message], signal: AbortSignal | None
 ) -> TurnResult:
     """Store messages at the end of the transcript and run a turn on them."""
+    return await run_added(chat, [checked_message(message) for message in messages], signal)
+
+
+async def run_added(
+    chat: Chat,
+    added: Sequence[JsonObject],
+    signal: AbortSignal | None,
+    *,
+    before: Callable[[LiveTurn], object] | None = None,
+) -> TurnResult:
+    """Store checked messages and run a turn on them; `before` sees the turn before it runs."""
     chat.turns.refuse_inside_turn()
-    added = [_checked(message) for message in messages]
 
     def store(_: object) -> None:
         for message in added:
@@ -32,6 +48,51 @@ async def run_saved(
         )
     )
     chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
+    if before is not None:
+        before(live)
+    return await _run(chat, live, signal)
+
+
+async def run_continued(chat: Chat, signal: AbortSignal | None) -> TurnResult:
+    """Run a turn that extends the last answer; skipped when the last message is none (TQ-009)."""
+    chat.turns.refuse_inside_turn()
+    messages = chat.transcript.all()
+    if not messages or messages[-1]["role"] != "assistant":
+        return TurnResult(request_id="", status="skipped", continuation=True)
+    request = TurnRequest(
+        trigger="programmatic", store=lambda _: None, continues=str(messages[-1]["id"])
+    )
+    return await _run(chat, chat.turns.accept(request), signal)
+
+
+def checked_message(message: object) -> JsonObject:
+    """A copy of a UI message that code has given.
+
+    Raises:
+        UnknownModelResult: It lacks what a message has.
+    """
+    copied = to_json(message)
+    if not isinstance(copied, dict) or not {"id", "role", "parts"} <= copied.keys():
+        raise UnknownModelResult(f"A message needs an id, a role and parts: {message!r}")
+    return copied
+
+
+def given_messages(given: Given, ids: Ids) -> list[JsonObject]:
+    """What a user says, as messages; empty for an empty text or list.
+
+    Raises:
+        UnknownModelResult: It is something else.
+    """
+    if isinstance(given, str):
+        return [user_message(ids.message_id("user_"), given)] if given else []
+    if isinstance(given, Mapping):
+        return [checked_message(given)]
+    if not isinstance(given, Sequence):
+        raise UnknownModelResult(f"A text or messages are expected, not {given!r}")
+    return [checked_message(message) for message in given]
+
+
+async def _run(chat: Chat, live: LiveTurn, signal: AbortSignal | None) -> TurnResult:
     chat.turns.enqueue(live)
     if signal is not None:
         remove = signal.add_listener(lambda _: live.controller.abort(signal.reason_text()))
@@ -41,10 +102,3 @@ async def run_saved(
 
 def _ids(messages: Sequence[JsonObject]) -> set[str]:
     return {str(message["id"]) for message in messages}
-
-
-def _checked(message: object) -> JsonObject:
-    copied = to_json(message)
-    if not isinstance(copied, dict) or not {"id", "role", "parts"} <= copied.keys():
-        raise UnknownModelResult(f"A message needs an id, a role and parts: {message!r}")
-    return copied

@@ -13,6 +13,7 @@ class TurnQueue(Generic[T]):
     def __init__(self, start: Callable[[T], object]) -> None:
         self._start = start
         self._waiting: deque[T] = deque()
+        self._held: list[T] = []
         self._idle_waiters: list[Callable[[], object]] = []
         self.active: T | None = None
         """What runs now."""
@@ -23,17 +24,38 @@ class TurnQueue(Generic[T]):
         """The active item, then those that wait."""
         if self.active is not None:
             yield self.active
-        yield from tuple(self._waiting)
+        yield from self.waiting
+
+    @property
+    def waiting(self) -> tuple[T, ...]:
+        """Those that wait for their turn, then those that are held back."""
+        return (*self._waiting, *self._held)
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
-        return self.active is None and not self._waiting
+        return self.active is None and not self.waiting
 
     def add(self, item: T) -> None:
         """Put an item at the end, and start it when nothing else runs."""
         self._waiting.append(item)
         self._advance()
+
+    def hold(self, item: T) -> None:
+        """Take an item in, but give it no place before it is released."""
+        self._held.append(item)
+
+    def release(self, item: T) -> None:
+        """Put a held item at the end; nothing when it is not held any more."""
+        if item in self._held:
+            self._held.remove(item)
+            self.add(item)
+
+    def withdraw(self, item: T) -> None:
+        """Forget an item that waits; another is about to take its place."""
+        for items in (self._waiting, self._held):
+            if item in items:
+                items.remove(item)
 
     def finished(self, item: T) -> None:
         """Take note that the active item has ended, however it did; the next one starts."""
@@ -44,8 +66,9 @@ class TurnQueue(Generic[T]):
     def reset(self) -> list[T]:
         """Begin a new generation: what waits is given back, the active one goes on."""
         self.generation += 1
-        stale = list(self._waiting)
+        stale = list(self.waiting)
         self._waiting.clear()
+        self._held.clear()
         self._tell_when_idle()
         return stale
 

@@ -99,6 +99,8 @@ class TurnRunner:
 
     def _begin(self, live: LiveTurn) -> None:
         plan, ports = live.plan, self._ports
+        if live.record is not None:
+            live.record()
         stream = StoredStream(
             stream_id=plan.stream_id,
             request_id=plan.request_id,
@@ -110,13 +112,18 @@ class TurnRunner:
             ports.turns.start(plan.turn_id, ports.context.clock.now_ms())
             ports.log.open(stream)
         failpoint("turn.started")
-        live.answer = Answer(plan.assistant_message_id, continuation=plan.continuation)
+        extended = ports.transcript.some([plan.assistant_message_id]) if plan.continuation else []
+        live.answer = Answer(
+            plan.assistant_message_id,
+            continuation=plan.continuation,
+            extends=extended[0] if extended else None,
+        )
         live.phase = "streaming"
         self._watcher.turn_streams(live)
 
     async def _stream(self, live: LiveTurn) -> None:
         plan = live.plan
-        last = plan.message_ids[-1] if plan.message_ids else None
+        last = plan.assistant_message_id if plan.continuation else (*plan.message_ids, None)[-1]
         turn = live.as_turn(self._ports.transcript.until(last))
         repair = ChunkRepair(None if plan.continuation else plan.assistant_message_id)
         writer = ChunkWriter(self._ports, live, cap=self._cap)

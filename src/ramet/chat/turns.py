@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ramet.chat.live_turn import LiveTurn, TurnPlan
+from ramet.chat.live_turn import LiveTurn, OpenSubmit, TurnPlan
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.settling import Ending, final_frame
 from ramet.chat.turn import TurnProducer, TurnResult, TurnTrigger
@@ -20,6 +20,7 @@ from ramet.errors import TurnInsideTurn
 ID_LENGTH = 16
 CLEARED = "The chat was cleared"
 CANCELLED = "The turn was cancelled"
+SUPERSEDED = "A newer question took its place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,12 @@ class TurnRequest:
     client_tools: Sequence[JsonObject] = ()
     sender: ClientLink | None = None
     run_id: str | None = None
+    continues: str | None = None
+    """The assistant message that the answer extends."""
+    supersedes: Sequence[LiveTurn] = ()
+    """The waiting turns whose place this one takes."""
+    submit: OpenSubmit | None = None
+    """Set when a newer question may take its place."""
 
 
 class Turns:
@@ -72,16 +79,40 @@ class Turns:
             return None
         return self.find(found.request_id)
 
-    def accept(self, request: TurnRequest) -> LiveTurn:
-        """Store a turn with its messages in one commit, and put it in the queue.
+    def overlapped(self) -> bool:
+        """Whether a new question overlaps a turn; those before a clear do not count (TQ-021)."""
+        return any(not live.discarded for live in self)
 
-        A lost turn of an earlier process is not offered any more from here on (D4).
+    def open_submits(self) -> list[LiveTurn]:
+        """The waiting turns that a newer question takes the place of."""
+        waiting = self._queue.waiting
+        return [live for live in waiting if live.submit is not None and not live.is_cancelled()]
+
+    def accept(self, request: TurnRequest) -> LiveTurn:
+        """Store a turn with its messages in one commit; `enqueue` then runs it.
+
+        A lost turn of an earlier process is not offered any more from here on (D4). Turns whose
+        place it takes end as skipped, in the same commit; only their senders are told.
         """
         plan = self._plan(request)
-        turns = self._ports.turns
+        self._record(plan, request)
+        for old in request.supersedes:
+            self._queue.withdraw(old)
+            self._skip(old, SUPERSEDED)
+        return LiveTurn(plan=plan, sender=request.sender, submit=request.submit)
+
+    def reserve(self, request: TurnRequest) -> LiveTurn:
+        """Prepare a turn that is stored with its messages when its slot comes, not before."""
+        plan = self._plan(request)
+        return LiveTurn(plan=plan, record=lambda: self._record(plan, request))
+
+    def _record(self, plan: TurnPlan, request: TurnRequest) -> None:
+        turns, now = self._ports.turns, self._ports.context.clock.now_ms()
         with self._ports.transcript.changing():
             request.store(plan)
             turns.settle_orphans()
+            for old in request.supersedes:
+                turns.end(old.plan.turn_id, "skipped", now=now)
             turns.insert(
                 StoredTurn(
                     turn_id=plan.turn_id,
@@ -90,15 +121,24 @@ class Turns:
                     trigger=plan.trigger,
                     message_ids=plan.message_ids,
                     assistant_message_id=plan.assistant_message_id,
-                    created_at=self._ports.context.clock.now_ms(),
+                    continuation=plan.continuation,
+                    created_at=now,
                 )
             )
         failpoint("turn.recorded")
-        return LiveTurn(plan=plan, sender=request.sender)
 
-    def enqueue(self, live: LiveTurn) -> None:
-        """Run an accepted turn as soon as those before it have ended."""
-        self._queue.add(live)
+    def enqueue(self, live: LiveTurn, *, quiet: float = 0.0) -> None:
+        """Run an accepted turn as soon as those before it have ended.
+
+        With `quiet` it gets its place in the queue only after so many seconds, or when it is
+        cancelled; until then another may take its place.
+        """
+        if not quiet:
+            self._queue.add(live)
+            return
+        self._queue.hold(live)
+        self._ports.context.clock.call_later(quiet, lambda: self._release(live))
+        live.controller.signal.add_listener(lambda _: self._release(live))
 
     async def result_of(self, live: LiveTurn) -> TurnResult:
         """Wait for a turn; when the waiting is cancelled, so is the turn."""
@@ -138,7 +178,7 @@ class Turns:
             live.discarded = True
             live.controller.abort(CLEARED)
         for live in stale:
-            self._skip(live)
+            self._skip(live, CLEARED)
 
     async def idle(self) -> None:
         """Wait until no turn runs or waits (TQ-003)."""
@@ -154,7 +194,8 @@ class Turns:
             turn_id=turn_id,
             recovery_root=turn_id,
             stream_id=ids.url_safe(ID_LENGTH),
-            assistant_message_id=ids.message_id("asst_"),
+            assistant_message_id=request.continues or ids.message_id("asst_"),
+            continuation=request.continues is not None,
             trigger=request.trigger,
             message_ids=tuple(request.message_ids),
             body=request.body,
@@ -175,8 +216,12 @@ class Turns:
         self._queue.finished(live)
         self._watcher.turn_ended(live)
 
-    def _skip(self, live: LiveTurn) -> None:
+    def _release(self, live: LiveTurn) -> None:
+        if not self._ports.context.fence.down:
+            self._queue.release(live)
+
+    def _skip(self, live: LiveTurn, reason: str) -> None:
         connection = self._ports.clients.of(live.sender) if live.sender is not None else None
         if connection is not None:
             connection.send_frame(final_frame(live, Ending("skipped")))
-        live.finish(TurnResult(request_id=live.plan.request_id, status="skipped", error=CLEARED))
+        live.finish(TurnResult(request_id=live.plan.request_id, status="skipped", error=reason))

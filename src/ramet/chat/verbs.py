@@ -6,9 +6,10 @@ from typing import TypeVar
 from ramet.agent_tools.records import ChildRun, Inspection, StoredChunk
 from ramet.chat.child import default_input
 from ramet.chat.child_tail import ChildTail
+from ramet.chat.concurrency import MessageConcurrency
 from ramet.chat.feature import Chat
 from ramet.chat.progress import ReportOutcome, checked_report
-from ramet.chat.saving import run_saved
+from ramet.chat.saving import run_continued, run_saved
 from ramet.chat.stream_reader import read_stored_run
 from ramet.chat.turn import ChatErrorContext, ChatResult, Message, TurnResult
 from ramet.core.durations import Duration
@@ -28,6 +29,14 @@ class ChatVerbs:
     """The chat half of an agent: each method hands over to the chat feature."""
 
     _ramet_chat: Chat
+
+    message_concurrency: MessageConcurrency = "queue"
+    """What becomes of a client's question while another is running or waiting.
+
+    "queue" answers all in order, "latest" only the newest of those that wait, "merge" those that
+    wait together; "drop" gives the new one back; `Debounce(seconds)` answers the newest once none
+    has come for a while. What code starts, and a regenerated answer, always queues.
+    """
 
     read_stored_run = staticmethod(read_stored_run)
     """Reads a run's items from a stored agent of this class without opening it."""
@@ -49,6 +58,17 @@ class ChatVerbs:
             TurnInsideTurn: Called from inside a turn of the same agent.
         """
         return await run_saved(self._ramet_chat, messages, signal)
+
+    async def continue_last_turn(self, *, signal: AbortSignal | None = None) -> TurnResult:
+        """Go on with the last answer in a turn of its own; returns how that ended.
+
+        What comes is added to the stored message. When the last message is no answer nothing is
+        run: the status is "skipped" and the request id empty.
+
+        Raises:
+            TurnInsideTurn: Called from inside a turn of the same agent.
+        """
+        return await run_continued(self._ramet_chat, signal)
 
     async def clear_messages(self) -> None:
         """Forget the chat: turns end, messages and stored answers go, clients are told."""

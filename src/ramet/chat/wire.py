@@ -1,17 +1,19 @@
 """Takes the chat frames of clients; none of this waits: turns go on by themselves (D13)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ramet.chat.concurrency import Drop
 from ramet.chat.ports import ChatPorts
 from ramet.chat.resuming import Resuming
 from ramet.chat.settling import Ending, terminal
+from ramet.chat.submits import PlannedSubmit, Submits
 from ramet.chat.submitted import added, replaced
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
 from ramet.core.json import JsonObject
 from ramet.core.public_errors import public_text
-from ramet.errors import StorageError
+from ramet.errors import InvalidOptions, StorageError
 from ramet.protocol import frames
 from ramet.protocol.incoming import (
     ChatCancel,
@@ -35,11 +37,13 @@ class ChatWire:
         turns: Turns,
         resuming: Resuming,
         *,
+        submits: Submits,
         clear: Callable[[Connection | None], None],
     ) -> None:
         self._ports = ports
         self._turns = turns
         self._resuming = resuming
+        self._submits = submits
         self._clear = clear
 
     def listen(self, inbox: Inbox) -> None:
@@ -57,34 +61,43 @@ class ChatWire:
             self._resuming.offer(connection, frame.id)
             return
         if self._is_closed():
-            self._refuse(connection, frame, AT_WORK)
+            self._give_back(connection, frame, Ending("error", AT_WORK))
             return
         try:
             self._accept(connection, frame)
-        except StorageError as error:
+        except (StorageError, InvalidOptions) as error:
             self._ports.errors.report(error)
-            self._refuse(connection, frame, public_text(error, self._ports.context.ids))
+            text = public_text(error, self._ports.context.ids)
+            self._give_back(connection, frame, Ending("error", text))
 
     def _accept(self, connection: Connection, frame: ChatRequest) -> None:
+        admission = self._submits.admission(frame)
+        if isinstance(admission, Drop):
+            self._give_back(connection, frame, Ending("skipped"))
+            return
+        planned = self._submits.plan(frame, admission)
         live = self._turns.accept(
             TurnRequest(
                 trigger="ws-chat",
                 request_id=frame.id,
-                store=lambda _: self._store(frame),
-                message_ids=trailing_user_ids(frame.messages),
+                store=lambda _: self._store(frame, planned),
+                message_ids=planned.message_ids,
                 body=frame.body,
                 client_tools=frame.client_tools or (),
                 sender=connection.link,
+                supersedes=planned.supersedes,
+                submit=planned.submit,
             )
         )
-        self._share_transcript(besides=connection)
-        self._turns.enqueue(live)
+        self._share_transcript(besides=None if planned.joined else connection)
+        self._turns.enqueue(live, quiet=planned.quiet)
 
-    def _store(self, frame: ChatRequest) -> None:
+    def _store(self, frame: ChatRequest, planned: PlannedSubmit) -> None:
         """Store what a request brings; an answer that still streams is not the client's to give."""
-        transcript, incoming = self._ports.transcript, self._without_running(frame.messages)
+        transcript, incoming = self._ports.transcript, self._without_running(planned.messages)
         if self._ports.family.prunes_on_submit:
-            transcript.replace(self._replaced(incoming))
+            gone = planned.submit.absorbed if planned.submit is not None else frozenset()
+            transcript.replace(self._replaced(incoming, gone=gone))
             return
         if frame.trigger == "regenerate-message" and incoming:
             transcript.cut_after(str(incoming[-1]["id"]))
@@ -105,13 +118,15 @@ class ChatWire:
     def _ack(self, connection: Connection, frame: ResumeAck) -> None:
         self._resuming.acknowledged(connection, frame.id)
 
-    def _without_running(self, messages: list[JsonObject]) -> list[JsonObject]:
+    def _without_running(self, messages: Sequence[JsonObject]) -> list[JsonObject]:
         running = {live.plan.assistant_message_id for live in self._turns}
         return [message for message in messages if message["id"] not in running]
 
-    def _replaced(self, incoming: list[JsonObject]) -> list[JsonObject]:
+    def _replaced(
+        self, incoming: list[JsonObject], *, gone: frozenset[str] = frozenset()
+    ) -> list[JsonObject]:
         asked = {message_id for live in self._turns for message_id in live.plan.message_ids}
-        return replaced(incoming, self._ports.transcript.all(), asked=asked)
+        return replaced(incoming, self._ports.transcript.all(), asked=asked - gone)
 
     def _is_closed(self) -> bool:
         """Whether people may not write, because a run for a parent is under way."""
@@ -119,12 +134,13 @@ class ChatWire:
             return False
         return any(live.plan.run_id is not None for live in self._turns)
 
-    def _share_transcript(self, *, besides: Connection) -> None:
+    def _share_transcript(self, *, besides: Connection | None) -> None:
         frame = frames.chat_messages(self._ports.transcript.all())
-        self._ports.clients.broadcast_frame(frame, only=lambda link: link is not besides.link)
+        left_out = None if besides is None else besides.link
+        self._ports.clients.broadcast_frame(frame, only=lambda link: link is not left_out)
 
-    def _refuse(self, connection: Connection, frame: ChatRequest, reason: str) -> None:
+    def _give_back(self, connection: Connection, frame: ChatRequest, ending: Ending) -> None:
         """Turn a request down: the client takes its message back and is told why."""
         connection.send_frame(frames.chat_messages(self._ports.transcript.all()))
         ids = trailing_user_ids(frame.messages)
-        connection.send_frame(terminal(frame.id, Ending("error", reason), message_ids=ids))
+        connection.send_frame(terminal(frame.id, ending, message_ids=ids))
