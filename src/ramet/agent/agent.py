@@ -14,6 +14,9 @@ from ramet.connections.verbs import ClientVerbs
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
+from ramet.fibers.verbs import FiberVerbs
+from ramet.queue.verbs import QueueVerbs
+from ramet.schedules.verbs import ScheduleVerbs
 from ramet.state.verbs import StateVerbs
 from ramet.storage import Row, Schema, SqlValue
 from ramet.sub_agents.verbs import SubAgentVerbs
@@ -23,7 +26,16 @@ S = TypeVar("S", default=Any)
 _log = logging.getLogger("ramet.agent")
 
 
-class Agent(StateVerbs[S], ClientVerbs, SubAgentVerbs, AgentToolVerbs, Generic[S]):
+class Agent(
+    StateVerbs[S],
+    ClientVerbs,
+    SubAgentVerbs,
+    ScheduleVerbs,
+    QueueVerbs,
+    FiberVerbs,
+    AgentToolVerbs,
+    Generic[S],
+):
     """A durable, addressable actor with its own SQLite database, browser clients and sub-agents.
 
     One instance lives for each class and name. It is opened on first use, may leave memory when it
@@ -152,4 +164,7 @@ class Agent(StateVerbs[S], ClientVerbs, SubAgentVerbs, AgentToolVerbs, Generic[S
         self._ramet_state = runtime.state  # type: ignore[assignment] # its type is S by `Agent[S]`
         self._ramet_clients = runtime.clients
         self._ramet_sub_agents = runtime.sub_agents
+        self._ramet_schedules = runtime.durable.schedules
+        self._ramet_queue = runtime.durable.queue
+        self._ramet_fibers = runtime.durable.fibers
         self._ramet_agent_tools = runtime.agent_tools

@@ -1,7 +1,8 @@
 """What an instance is given by whoever hosts it: one record of narrow ports."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ramet.core.alarm import Wakeups
 from ramet.core.clock import Clock
@@ -10,8 +11,24 @@ from ramet.core.ids import Ids
 from ramet.core.options import AgentOptions, HostOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Background, Caller, ClassNames, Exit, Lifecycles
+from ramet.fibers.ports import RootSide as FiberRootSide
 from ramet.observability.channels import AgentEvents
+from ramet.schedules.ports import RootSide as ScheduleRootSide
 from ramet.storage import Database, DataDirectory
+
+
+class RootFeatures(Protocol):
+    """What a root keeps for all agents below it."""
+
+    @property
+    def schedule_side(self) -> ScheduleRootSide:
+        """Their schedules."""
+        ...
+
+    @property
+    def fiber_side(self) -> FiberRootSide:
+        """Their fibers and keep-alives."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +53,10 @@ class AgentContext:
     caller: Caller
     lifecycles: Lifecycles
     classes: ClassNames
+    root: Callable[[], RootFeatures]
+    """The root of this agent, which is open whenever this agent is; for a root itself."""
+    dispatch: Callable[[AgentPath, str, tuple[object, ...]], Awaitable[object]]
+    """Runs an internal handler of an agent of the same root; see `schedules.ports.Dispatch`."""
     wakeups: Wakeups | None
     """The host's index of wake-ups; None for a sub-agent, whose root has the one alarm."""
     events: AgentEvents

@@ -11,6 +11,7 @@ from ramet.core.current import working_for
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.json import JsonObject
 from ramet.errors import RametError
+from ramet.fibers.records import FiberResult, InterruptedFiber
 from ramet.protocol import frames
 
 _log = logging.getLogger("ramet.agent")
@@ -33,6 +34,7 @@ class Hooked(Protocol):
     def should_send_protocol_messages(self, connection: Connection, request: Request) -> bool: ...
     def get_connection_tags(self, connection: Connection, request: Request) -> list[str]: ...
     def on_before_sub_agent(self, request: Request, target: Target) -> object: ...
+    def on_fiber_recovered(self, fiber: InterruptedFiber) -> object: ...
     def on_agent_tool_start(self, run: RunInfo) -> object: ...
     def on_agent_tool_finish(self, run: RunInfo, result: RunResult[object]) -> object: ...
     def on_progress(self, run: RunInfo, progress: Progress) -> object: ...
@@ -101,6 +103,12 @@ class Hooks:
     def state_changed(self, state: object, source: Connection | None) -> None:
         """Run `on_state_changed`, after the broadcast."""
         self._fire(lambda: self._agent.on_state_changed(state, source), source)
+
+    async def fiber_recovered(self, fiber: InterruptedFiber) -> FiberResult | None:
+        """Run `on_fiber_recovered`; anything but a `FiberResult` counts as nothing."""
+        with working_for(self._agent):
+            result = await _finished(self._agent.on_fiber_recovered(fiber))
+        return result if isinstance(result, FiberResult) else None
 
     async def agent_tool_started(self, run: RunInfo) -> None:
         """Run `on_agent_tool_start`; what it raises refuses the run."""

@@ -4,16 +4,17 @@ The host talks to this class only; what kinds of agents exist is decided by its 
 (`ChatRuntime`).
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, TypeAlias
 
 from ramet.agent.calls import MethodCalls
 from ramet.agent.child_chunks import ChildChunks
 from ramet.agent.context import AgentContext
+from ramet.agent.durable import Durable
 from ramet.agent.hooks import Hooked, Hooks
+from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.agent.stubs import Stub
 from ramet.agent_tools.feature import AgentToolPorts, AgentTools
-from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
 from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
@@ -28,7 +29,7 @@ from ramet.protocol.names import kebab
 from ramet.state.feature import State
 from ramet.storage import Schema, combined
 from ramet.sub_agents.feature import SubAgents
-from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS, SubAgentRegistry
+from ramet.sub_agents.registry import SubAgentRegistry
 
 BusyCheck: TypeAlias = Callable[[], str | None]
 """Gives the reason why the instance may not be evicted now, or None (D14)."""
@@ -39,7 +40,7 @@ FRAME_TOO_LARGE = "The frame has {size} bytes; at most {limit} are allowed."
 class AgentRuntime:
     """The features of one instance and the ways into them."""
 
-    schema: ClassVar[Schema] = combined(SUB_AGENT_MIGRATIONS, AGENT_TOOL_MIGRATIONS)
+    schema: ClassVar[Schema] = combined(*AGENT_MIGRATIONS)
 
     def __init__(
         self,
@@ -72,6 +73,10 @@ class AgentRuntime:
             classes=context.classes,
             make_stub=self.stub_of,
         )
+        self.internal: dict[str, Callable[..., Awaitable[object]]] = {}
+        self.durable = Durable(
+            context, agent=agent, hooks=self.hooks, alarm=self.alarm, internal=self.internal
+        )
         self.agent_tools = AgentTools(self._agent_tool_ports())
         self.rpc = RpcDispatcher(
             agent,
@@ -86,6 +91,7 @@ class AgentRuntime:
             self.calls.busy,
             self.rpc.busy,
             self.agent_tools.busy,
+            self.durable.busy,
         ]
 
     async def start(self) -> None:
@@ -95,7 +101,9 @@ class AgentRuntime:
         after it.
         """
         self.agent_tools.note_unfinished()
+        await self.durable.start_up()
         await self.hooks.start()
+        await self.durable.resume()
         self.agent_tools.recover_unfinished()
 
     def connect(self, link: ClientLink) -> None:
@@ -144,6 +152,10 @@ class AgentRuntime:
         return await self.hooks.admit_sub_agent(
             request, target, known=self.registry.has(target.class_name, target.name)
         )
+
+    async def run_internal(self, handler: str, arguments: tuple[object, ...]) -> object:
+        """Run a handler of the framework's own, which users cannot name (D16)."""
+        return await self.internal[handler](*arguments)
 
     def stub_of(self, path: AgentPath) -> Stub:
         """A stub of another agent, called in this one's name."""

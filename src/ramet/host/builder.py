@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ramet.agent.build import build_agent, check_agent_class
-from ramet.agent.context import AgentContext
+from ramet.agent.context import AgentContext, RootFeatures
 from ramet.core.alarm import Wakeups
 from ramet.core.clock import Clock
 from ramet.core.fence import Fence
@@ -31,6 +31,16 @@ class Neighbours(Protocol):
 
     def lifecycles_for(self, path: AgentPath, fence: Fence) -> Lifecycles:
         """Opens and stops others in the name of the instance at `path`."""
+        ...
+
+    def root_features(self, path: AgentPath) -> RootFeatures:
+        """What the live root of an agent keeps for those below it."""
+        ...
+
+    async def dispatch(
+        self, target: AgentPath, handler: str, arguments: tuple[object, ...]
+    ) -> object:
+        """Open a registered sub-agent and run one of its internal handlers."""
         ...
 
     def wakeups_for(self, path: AgentPath, fence: Fence) -> Wakeups:
@@ -72,6 +82,8 @@ class InstanceBuilder:
             database=database,
             files=self.files,
             live_database=neighbours.live_database,
+            root=lambda: neighbours.root_features(path),
+            dispatch=neighbours.dispatch,
             wakeups=neighbours.wakeups_for(path, fence) if path.is_root else None,
             clock=self.clock,
             ids=self.ids,

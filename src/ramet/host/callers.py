@@ -8,9 +8,12 @@ from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call
 from ramet.core.tail import Tail
+from ramet.errors import SubAgentNotFound
 from ramet.host.deletion import Deletion
 from ramet.host.instance import Instance
 from ramet.host.instances import Instances
+
+_NOBODY = Fence("the framework")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,25 @@ class InstanceLifecycles:
         """Stop the agents at and below `target` and remove what they stored."""
         self.fence.check()
         self.deletion.delete(target)
+
+
+async def dispatch_internal(
+    instances: Instances, target: AgentPath, *, handler: str, arguments: tuple[object, ...]
+) -> object:
+    """Open a sub-agent and run one of its internal handlers, if its parents still know it.
+
+    Raises:
+        SubAgentNotFound: A parent on the way does not know it any more; nothing was opened.
+    """
+    for path in target.lineage():
+        if path.parent is None:
+            continue
+        above = await instances.opened(path.parent)
+        if not above.runtime.registry.has(path.leaf.class_name, path.leaf.name):
+            raise SubAgentNotFound(f"{path} is not known to its parent")
+    instance = await instances.opened(target)
+    work = instance.runtime.run_internal(handler, arguments)
+    return await instances.run(instance, work, name=handler, fence=_NOBODY)
 
 
 async def released(instance: Instance) -> None:

@@ -26,6 +26,9 @@ class Deletion:
         above = self._instances.live(target.parent) if target.parent is not None else None
         if above is not None:
             above.runtime.registry.remove(target.leaf.class_name, target.leaf.name)
+        root = self._instances.live(target.root)
+        if root is not None and not target.is_root:
+            root.runtime.durable.forget(target)
         told = "The agent was destroyed" if target.is_root else "Sub-agent deleted"
         self._instances.end(target, "it was deleted", close_sockets=told)
         for path in stored:

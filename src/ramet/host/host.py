@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from ramet.agent.context import RootFeatures
 from ramet.agent.stubs import Stub, as_instance
 from ramet.connections.link import ClientLink
 from ramet.core.alarm import Wakeups
@@ -15,10 +16,15 @@ from ramet.core.ids import Ids
 from ramet.core.options import HostOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Caller, Lifecycles
-from ramet.errors import NotRunning, RametError
+from ramet.errors import InstanceGone, NotRunning, RametError
 from ramet.host.alarms import Alarms
 from ramet.host.builder import InstanceBuilder
-from ramet.host.callers import InstanceCaller, InstanceLifecycles, released
+from ramet.host.callers import (
+    InstanceCaller,
+    InstanceLifecycles,
+    dispatch_internal,
+    released,
+)
 from ramet.host.classes import ClassTable
 from ramet.host.deletion import Deletion
 from ramet.host.gate import Gate
@@ -59,7 +65,10 @@ class Host:
             classes=classes, files=self.files, clock=clock, ids=ids, options=options
         )
         self.instances = Instances(
-            builder, self, on_end=lambda ended, told: self.sockets.instance_ended(ended, told)
+            builder,
+            self,
+            on_open=lambda: self._idle.make_room(),
+            on_end=lambda ended, told: self.sockets.instance_ended(ended, told),
         )
         self.sockets = Sockets(self.instances, ids)
         self._idle = IdleEviction(self.instances, clock, options)
@@ -182,6 +191,19 @@ class Host:
         if self._wakeups is None:
             raise NotRunning("The host is not running")
         return RootWakeups(self._wakeups, path, fence)
+
+    def root_features(self, path: AgentPath) -> RootFeatures:
+        """What the live root of an agent keeps for those below it."""
+        root = self.instances.live(path.root)
+        if root is None:
+            raise InstanceGone(f"The root of {path} is gone")
+        return root.runtime.durable
+
+    async def dispatch(
+        self, target: AgentPath, handler: str, arguments: tuple[object, ...]
+    ) -> object:
+        """Run an internal handler of a sub-agent; see `schedules.ports.Dispatch`."""
+        return await dispatch_internal(self.instances, target, handler=handler, arguments=arguments)
 
     def live_database(self, path: AgentPath) -> Database | None:
         """The database of an agent that is in memory."""

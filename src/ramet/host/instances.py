@@ -24,10 +24,12 @@ class Instances:
         builder: InstanceBuilder,
         neighbours: Neighbours,
         *,
+        on_open: Callable[[], object],
         on_end: Callable[[Instance, str | None], object],
     ) -> None:
         self._builder = builder
         self._neighbours = neighbours
+        self._on_open = on_open
         self._on_end = on_end
         self._live: dict[AgentPath, Instance] = {}
         self._of_root: dict[AgentPath, set[Instance]] = {}
@@ -163,6 +165,7 @@ class Instances:
             self.end(path, "it could not start", close_sockets="The agent could not start")
             raise error
         instance.started.set_result(None)
+        self._on_open()
         instance.runtime.context.events.emit("start")
         return instance
 

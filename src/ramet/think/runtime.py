@@ -13,7 +13,7 @@ from pydantic_ai.usage import RunUsage
 
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
-from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
+from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.runtime import ChatRuntime
 from ramet.chat.schema import CHAT_MIGRATIONS
@@ -23,7 +23,6 @@ from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
-from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
 from ramet.think.history import model_history
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
@@ -38,9 +37,7 @@ from ramet.think.wire_ids import WireIds
 class ThinkRuntime(ChatRuntime):
     """A chat agent that asks a model."""
 
-    schema: ClassVar[Schema] = combined(
-        SUB_AGENT_MIGRATIONS, AGENT_TOOL_MIGRATIONS, CHAT_MIGRATIONS, THINK_MIGRATIONS
-    )
+    schema: ClassVar[Schema] = combined(*AGENT_MIGRATIONS, CHAT_MIGRATIONS, THINK_MIGRATIONS)
     family: ClassVar[ChatFamily] = THINK
 
     def __init__(
