@@ -3,11 +3,14 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from ramet.errors import InvalidArguments, MethodNotFound
 
 Callback: TypeAlias = Callable[..., object]
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class CancelledInside(RuntimeError):
@@ -69,7 +72,7 @@ def _is_bound_to(agent: object, method: object) -> bool:
 def _most_arguments(callback: Callback) -> int | None:
     """How many positional arguments it takes; None for any number, and where nobody can tell."""
     try:
-        parameters = inspect.signature(callback).parameters.values()
+        parameters = _parameters_of(callback)
     except ValueError:
         return None
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
@@ -80,7 +83,7 @@ def _most_arguments(callback: Callback) -> int | None:
 def _check_arguments(callback: Callback, *, gives: int, name: str) -> None:
     missing = [
         parameter.name
-        for position, parameter in enumerate(inspect.signature(callback).parameters.values())
+        for position, parameter in enumerate(_parameters_of(callback))
         if parameter.default is parameter.empty
         and (
             parameter.kind is parameter.KEYWORD_ONLY
@@ -94,4 +97,15 @@ def _check_arguments(callback: Callback, *, gives: int, name: str) -> None:
         )
 
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+def _parameters_of(callback: Callback) -> Sequence[inspect.Parameter]:
+    if inspect.ismethod(callback):
+        parameters = _parameters(callback.__func__)
+        takes_all = parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        return parameters if takes_all else parameters[1:]
+    return tuple(inspect.signature(callback).parameters.values())
+
+
+@lru_cache(maxsize=4096)
+def _parameters(function: Callback) -> tuple[inspect.Parameter, ...]:
+    """Those of a method of a class, `self` included; they are asked for at every call."""
+    return tuple(inspect.signature(function).parameters.values())

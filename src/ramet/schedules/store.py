@@ -42,6 +42,7 @@ INSERT INTO cf_agents_schedules (
     created_at, retry_options, owner_path, owner_path_key
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET time = excluded.time, delayInSeconds = excluded.delayInSeconds
+RETURNING rowid, *
 """
 ALIKE = """
 SELECT rowid, * FROM cf_agents_schedules
@@ -159,7 +160,7 @@ class ScheduleStore:
         """Store a schedule, in place of one of the same id."""
         timing = new.timing
         owner = owner_key(new.owner)
-        self._database.run(
+        row = self._database.one(
             PUT,
             id,
             new.callback,
@@ -174,7 +175,6 @@ class ScheduleStore:
             owner,
             owner,
         )
-        row = self._database.one(OF_ID, id, owner)
         assert row is not None
         return _stored(row)
 

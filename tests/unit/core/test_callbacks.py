@@ -12,6 +12,14 @@ from ramet.core.payloads import dump_payload
 from ramet.errors import InvalidArguments, MethodNotFound
 
 
+def wrapped(method: Callable[..., object]) -> Callable[..., object]:
+    def wrapper(*arguments: object) -> object:
+        return method(*arguments[:2])
+
+    wrapper.__name__ = method.__name__
+    return wrapper
+
+
 class Agent:
     number = 3
 
@@ -32,6 +40,18 @@ class Agent:
 
     def _private(self) -> None: ...
 
+    @wrapped
+    def decorated(self, payload: object) -> object:
+        return payload
+
+    @classmethod
+    def of_class(cls, payload: object) -> object:
+        return cls, payload
+
+    @staticmethod
+    def static(payload: object) -> object:
+        return payload
+
     def three(self, payload: object, item: object, third: object) -> None: ...
 
     def keyword(self, payload: object, *, needed: object) -> None: ...
@@ -41,7 +61,7 @@ class Agent:
         raise AssertionError("a property must not be read")
 
 
-@pytest.mark.parametrize("name", ["both", "one", "none", "many", "_private"])
+@pytest.mark.parametrize("name", ["both", "one", "none", "many", "_private", "decorated"])
 def test_a_method_is_named_by_itself_or_by_its_name(name: str) -> None:
     agent = Agent()
     assert callback_name(agent, name, gives=2) == name
@@ -100,6 +120,10 @@ async def test_a_callback_gets_as_many_arguments_as_it_takes() -> None:
     assert await run_callback(agent.one, arguments) == "payload"
     assert await run_callback(agent.none, arguments) == "called"
     assert await run_callback(agent.many, arguments) == 2
+    assert await run_callback(agent.decorated, arguments) == "payload"
+    assert await run_callback(agent.of_class, arguments) == (Agent, "payload")
+    assert await run_callback(agent.static, arguments) == "payload"
+    assert await run_callback(lambda: "lambda", arguments) == "lambda"
 
 
 async def test_a_callback_that_ends_as_cancelled_by_itself_has_failed() -> None:
