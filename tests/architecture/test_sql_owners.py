@@ -16,6 +16,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "sub_agents/registry.py": frozenset({"cf_agents_sub_agents"}),
     "schedules/store.py": frozenset({"cf_agents_schedules"}),
     "queue/store.py": frozenset({"cf_agents_queues"}),
+    "fibers/store.py": frozenset({"cf_agents_runs", "cf_agents_fibers", "cf_agents_facet_runs"}),
     "agent_tools/run_store.py": frozenset({"cf_agent_tool_runs"}),
     "agent_tools/frame_store.py": frozenset({"cf_agent_tool_frames"}),
     "state/store.py": frozenset(),

@@ -124,9 +124,14 @@ class AgentOptions:
                 "max_concurrent_agent_tools must be 1 or more, "
                 f"not {self.max_concurrent_agent_tools!r}"
             )
+        if not (_is_finite(self.keep_alive_interval) and self.keep_alive_interval > 0):
+            raise InvalidOptions(
+                "keep_alive_interval must be a positive number of seconds, "
+                f"not {self.keep_alive_interval!r}"
+            )
         for option in fields(self):
             value = getattr(self, option.name, None)
-            if isinstance(value, float) and (math.isnan(value) or value < 0):
+            if isinstance(value, int | float) and (math.isnan(value) or value < 0):
                 raise InvalidOptions(f"{option.name} must be zero or more, not {value!r}")
 
     def over(self, inherited: "AgentOptions") -> "AgentOptions":

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from ramet.core.paths import AgentPath
 from ramet.fibers.keep_alive import KeepAlive
+from ramet.fibers.leases import Leases
 from ramet.fibers.managed import ManagedFibers
 from ramet.fibers.ports import FiberPorts
 from ramet.fibers.recovery import FiberRecovery
@@ -17,40 +18,55 @@ class Fibers:
 
     def __init__(self, ports: FiberPorts) -> None:
         self._ports = ports
-        self._store = FiberStore(ports.database)
-        self._keep_alive = (
-            None
-            if ports.alarm is None
-            else KeepAlive(ports.alarm, ports.clock, interval=ports.options.keep_alive_interval)
-        )
+        store = FiberStore(ports.database)
+        self._leases = Leases(ports, store)
+        self._keep_alive: KeepAlive | None = None
         self._held = 0
-        self.runner = FiberRunner(ports, self._store, hold=self.hold)
+        self.runner = FiberRunner(ports, store, hold=self.hold)
         self.managed = ManagedFibers(
-            ports, self._store, self.runner, recover=lambda: self._recovery.scan()
+            ports, store, self.runner, recover=lambda: self._recovery.scan()
         )
-        self._recovery = FiberRecovery(ports, self._store, runner=self.runner, managed=self.managed)
-        if ports.alarm is not None and self._keep_alive is not None:
+        self._recovery = FiberRecovery(
+            ports, store, runner=self.runner, managed=self.managed, leases=self._leases
+        )
+        if ports.alarm is not None:
+            self._keep_alive = KeepAlive(
+                ports.alarm,
+                ports.clock,
+                interval=ports.options.keep_alive_interval,
+                fence=ports.fence,
+            )
             ports.alarm.add(next_due=self._keep_alive.next_due, handle=self._keep_alive.beat)
             ports.alarm.add(next_due=self._recovery.next_due, handle=self._recovery.due)
 
     async def recover(self) -> None:
-        """Recover interrupted fibers; before `on_start` (FB-010)."""
-        await self._recovery.scan()
+        """Recover interrupted fibers of this agent; before `on_start` (FB-010)."""
+        await self._recovery.start_up()
 
-    async def recover_for_root(self) -> bool:
-        """Recover and say whether fibers are left; the root calls this as an internal handler."""
+    async def recover_for_root(self) -> frozenset[str]:
+        """Recover, and say which fibers there are; the root calls this as an internal handler."""
         await self._recovery.scan()
-        return bool(self._store.runs())
+        return self._recovery.pending_ids()
 
     def busy(self) -> str | None:
         """Why the instance may not be evicted now; None when it may (D14)."""
-        if self._held:
-            return "it is kept alive"
-        return self.runner.busy()
+        if self.runner.busy() is not None:
+            return self.runner.busy()
+        return "it is kept alive" if self.holders else self._recovery.busy()
+
+    @property
+    def holders(self) -> int:
+        """How many hold on to this agent; to a root also those that hold on to a sub-agent."""
+        return self._held if self._keep_alive is None else self._keep_alive.count
 
     def hold(self) -> Callable[[], None]:
-        """Keep the agent in memory until the returned function is called (KA-001)."""
-        held = self._keep_alive.hold() if self._keep_alive else self._ports.root().hold()
+        """Keep the agent in memory until the returned function is called (KA-001).
+
+        Called again it does nothing; when the instance dies it is called.
+        """
+        self._ports.fence.check()
+        side = self._keep_alive or self._ports.root()
+        let_go = side.hold()
         self._held += 1
         released = False
 
@@ -59,8 +75,10 @@ class Fibers:
             if not released:
                 released = True
                 self._held -= 1
-                held()
+                watched()
+                let_go()
 
+        watched = self._ports.fence.on_down(release)
         return release
 
     @asynccontextmanager
@@ -70,22 +88,23 @@ class Fibers:
         try:
             yield
         finally:
-            if not self._ports.fence.down:
-                release()
+            release()
 
     def lease(self, owner: AgentPath, run_id: str) -> None:
-        """Look after a sub-agent's fiber; for a root."""
-        if self._ports.alarm is not None:
-            interval_ms = round(self._ports.options.keep_alive_interval * 1000)
-            self._ports.alarm.promise(self._ports.clock.now_ms() + interval_ms)
-        self._store.lease(owner, run_id, self._ports.clock.now_ms())
+        """Look after a sub-agent's fiber; for a root, whose alarm `hold` has promised."""
+        self._leases.add(owner, run_id)
 
     def release(self, owner: AgentPath, run_id: str) -> None:
         """Forget a sub-agent's fiber; for a root."""
-        self._store.release(owner, run_id)
+        self._leases.remove(owner, run_id)
+
+    def lost(self, owner: AgentPath) -> None:
+        """Have the fibers of an instance that is gone recovered before long; for a root."""
+        if not self._ports.fence.down:
+            self._leases.lose(owner)
+            interval_ms = round(self._ports.options.keep_alive_interval * 1000)
+            self._recovery.plan_at(self._ports.clock.now_ms() + interval_ms)
 
     def forget(self, owner: AgentPath) -> None:
         """Forget the leases of a deleted sub-agent and of those below it; for a root."""
-        for path in self._store.lease_owners():
-            if owner.contains(path):
-                self._store.release_owner(path)
+        self._leases.forget(owner)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ramet.core.alarm import Alarm
 from ramet.core.clock import Clock
+from ramet.core.fence import Fence
 
 
 class KeepAlive:
@@ -12,10 +13,11 @@ class KeepAlive:
     After a crash that alarm opens the agent again, so that what was under way is found.
     """
 
-    def __init__(self, alarm: Alarm, clock: Clock, *, interval: float) -> None:
+    def __init__(self, alarm: Alarm, clock: Clock, *, interval: float, fence: Fence) -> None:
         self._alarm = alarm
         self._clock = clock
         self._interval_ms = round(interval * 1000)
+        self._fence = fence
         self._holders: set[object] = set()
         self._due: int | None = None
 
@@ -26,17 +28,21 @@ class KeepAlive:
 
     def hold(self) -> Callable[[], None]:
         """Hold on until the returned function is called; calling it again does nothing (KA-003)."""
+        self._fence.check()
+        if self._due is None:
+            due = self._clock.now_ms() + self._interval_ms
+            self._alarm.promise(due)
+            self._due = due
         token = object()
         self._holders.add(token)
-        if self._due is None:
-            self._due = self._clock.now_ms() + self._interval_ms
-            self._alarm.promise(self._due)
 
         def release() -> None:
-            if token in self._holders:
-                self._holders.remove(token)
-                if not self._holders:
-                    self._due = None
+            if token not in self._holders:
+                return
+            self._holders.remove(token)
+            if not self._holders:
+                self._due = None
+                if not self._fence.down:  # of a dead instance the alarm stays, to open it again
                     self._alarm.rearm()
 
         return release
@@ -48,5 +54,5 @@ class KeepAlive:
     async def beat(self) -> None:
         """Give a sign of life: set the next one."""
         now = self._clock.now_ms()
-        if self._holders and self._due is not None and self._due <= now:
+        if self._due is not None and self._due <= now:
             self._due = now + self._interval_ms

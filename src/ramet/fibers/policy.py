@@ -1,13 +1,17 @@
-"""Decisions about fibers, pure: when to look again, what may be asked for, what an orphan is."""
+"""Decisions about fibers, pure: when to look again, what may be asked for, what wraps what."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
+from ramet.core.json import JsonValue
 from ramet.errors import InvalidArguments
-from ramet.fibers.records import TERMINAL, FiberInspection
+from ramet.fibers.records import TERMINAL, FiberInspection, FrameworkSnapshot
 
 LONGEST_FOLLOW_UP_MS = 300_000
 _LARGEST_EXPONENT = 20
+_ALL = TERMINAL | {"pending", "running"}
 _DELETED_BY_DEFAULT = frozenset({"completed", "aborted", "error"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def follow_up_ms(*, interval: float, scans_without_progress: int) -> int:
@@ -16,37 +20,60 @@ def follow_up_ms(*, interval: float, scans_without_progress: int) -> int:
     return min(LONGEST_FOLLOW_UP_MS, round(interval * 1000) << exponent)
 
 
-def check_name(value: str | None, *, what: str) -> None:
+def check_work(name: object, function: object) -> None:
+    """Refuse a fiber without a name or a function."""
+    if not isinstance(name, str):
+        raise InvalidArguments(f"A fiber's name is a text, not {name!r}")
+    if not callable(function):
+        raise InvalidArguments(
+            f"The fiber {name!r} needs a function that takes its context, not {function!r}"
+        )
+
+
+def check_id(value: object, *, what: str) -> None:
     """Refuse an id or key that is blank (FB-027)."""
-    if value is not None and not value.strip():
-        raise InvalidArguments(f"{what} must not be blank, not {value!r}")
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise InvalidArguments(f"{what} must be a text that is not blank, not {value!r}")
 
 
 def the_one(
-    by_id: FiberInspection | None, by_key: FiberInspection | None, *, fiber_id: str | None
+    by_id: FiberInspection | None,
+    by_key: FiberInspection | None,
+    *,
+    fiber_id: str | None,
+    key: str | None,
 ) -> FiberInspection | None:
     """The fiber that an id and a key both name.
 
     Raises:
         InvalidArguments: They name different fibers (FB-028).
     """
-    if by_key is None:
-        return by_id
-    if by_id is None and fiber_id is None:
-        return by_key
-    if by_id is None or by_id.fiber_id != by_key.fiber_id:
+    if by_key is not None and fiber_id is not None and by_key.fiber_id != fiber_id:
         raise InvalidArguments(
-            f"The fiber id {fiber_id!r} and the idempotency key {by_key.idempotency_key!r} "
-            "name different fibers"
+            f"The idempotency key {key!r} belongs to the fiber {by_key.fiber_id!r}, "
+            f"not to {fiber_id!r}"
         )
-    return by_id
+    found = by_id or by_key
+    if found is not None and key is not None and found.idempotency_key not in {None, key}:
+        raise InvalidArguments(
+            f"The fiber {found.fiber_id!r} has the idempotency key {found.idempotency_key!r}, "
+            f"not {key!r}"
+        )
+    return found
 
 
 def listed(status: str | Iterable[str] | None) -> frozenset[str]:
-    """The statuses that a listing asks for; all of them for None."""
+    """The statuses that are asked for; all of them for None.
+
+    Raises:
+        InvalidArguments: There is no such status.
+    """
     if status is None:
-        return TERMINAL | {"pending", "running"}
-    return frozenset({status} if isinstance(status, str) else status)
+        return _ALL
+    asked = frozenset({status} if isinstance(status, str) else status)
+    for unknown in asked - _ALL:
+        raise InvalidArguments(f"{unknown!r} is not one of the statuses {', '.join(sorted(_ALL))}")
+    return asked
 
 
 def deletable(status: str | Iterable[str] | None) -> frozenset[str]:
@@ -54,6 +81,31 @@ def deletable(status: str | Iterable[str] | None) -> frozenset[str]:
     return _DELETED_BY_DEFAULT if status is None else listed(status) & TERMINAL
 
 
+def bound_ms(moment: object) -> int | None:
+    """The first epoch millisecond that is not before a moment (D34).
+
+    Raises:
+        InvalidArguments: It is no `datetime` with a time zone.
+    """
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidArguments(f"settled_before is a datetime with a time zone, not {moment!r}")
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))
+
+
 def clamped(limit: int, most: int) -> int:
     """A limit between 1 and the most that may be asked for."""
     return max(1, min(limit, most))
+
+
+def wrapped(frame: FrameworkSnapshot | None, data: JsonValue) -> JsonValue:
+    """What is stored for a stash: in a fiber of the framework, beside what that keeps (FB-008)."""
+    return data if frame is None else {frame.key: frame.value, "user": data}
+
+
+def unwrapped(snapshot: JsonValue, key: str) -> tuple[JsonValue, JsonValue] | None:
+    """What the framework kept under `key` and what was stashed; None for another's snapshot."""
+    if not isinstance(snapshot, dict) or snapshot.keys() != {key, "user"}:
+        return None
+    return snapshot[key], snapshot["user"]

@@ -11,7 +11,7 @@ from ramet.core.ids import Ids
 from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Background, ErrorHook, Events
-from ramet.fibers.records import FiberResult, InterruptedFiber
+from ramet.fibers.records import InterruptedFiber
 from ramet.storage import Database
 
 RECOVER_FIBERS = "_cf_recoverFibers"
@@ -28,8 +28,8 @@ FrameworkHandler: TypeAlias = Callable[[InterruptedFiber], Awaitable[bool]]
 class RecoveryHook(Protocol):
     """What the agent has to say of a fiber that was interrupted."""
 
-    async def fiber_recovered(self, fiber: InterruptedFiber) -> FiberResult | None:
-        """Run `on_fiber_recovered`."""
+    async def fiber_recovered(self, fiber: InterruptedFiber) -> object:
+        """Run `on_fiber_recovered`; gives a `FiberResult`, None, or what is refused."""
         ...
 
 
@@ -46,6 +46,10 @@ class RootSide(Protocol):
 
     def release(self, owner: AgentPath, run_id: str) -> None:
         """Forget a sub-agent's fiber."""
+        ...
+
+    def lost(self, owner: AgentPath) -> None:
+        """An instance is gone while its fibers ran: have them recovered before long."""
         ...
 
 
@@ -66,7 +70,7 @@ class FiberPorts:
     alarm: Alarm | None
     """The root's alarm; None below a root."""
     root: Callable[[], RootSide]
-    """The root's side; asked only below a root."""
+    """The root's side; asked only below a root, where the root is open whenever this agent is."""
     dispatch: Dispatch
     """Used only by a root."""
     handlers: tuple[FrameworkHandler, ...] = ()

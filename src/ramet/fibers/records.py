@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
+from ramet.errors import InvalidArguments
 
 FiberStatus: TypeAlias = Literal[
     "pending", "running", "completed", "aborted", "interrupted", "error"
@@ -24,6 +25,16 @@ class FiberContext:
     """Aborted when the fiber is cancelled."""
     stash: Callable[[object], None]
     """Replaces the fiber's snapshot; durable when it returns."""
+    snapshot: JsonValue = None
+    """Always None: a function starts from the beginning (FB-002)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkSnapshot:
+    """What the framework itself keeps in the snapshot of a fiber of its own (FB-008)."""
+
+    key: str
+    value: JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +87,15 @@ class FiberResult:
     metadata: JsonValue = None
     """Replaces the stored one of a completed fiber when it is given."""
     error: str | None = None
+    """Why it was not completed."""
+
+    def __post_init__(self) -> None:
+        if self.status not in TERMINAL:
+            raise InvalidArguments(
+                f"A fiber is settled as {_words(TERMINAL)}, not as {self.status!r}"
+            )
+
+
+def _words(names: frozenset[str]) -> str:
+    *most, last = sorted(names)
+    return f"{', '.join(most)} or {last}"

@@ -1,11 +1,16 @@
 """The tables of fibers."""
 
-from ramet.fibers.store import CREATE_FACET_RUNS, CREATE_FIBERS, CREATE_RUNS
+from ramet.fibers.store import (
+    CREATE_FACET_RUNS,
+    CREATE_FIBERS,
+    CREATE_FIBERS_INDEX,
+    CREATE_RUNS,
+)
 from ramet.storage import Database, Migration
 
 
 def _create(database: Database) -> None:
-    for statement in (CREATE_RUNS, CREATE_FIBERS, CREATE_FACET_RUNS):
+    for statement in (CREATE_RUNS, CREATE_FIBERS, CREATE_FIBERS_INDEX, CREATE_FACET_RUNS):
         database.run(statement)
 
 

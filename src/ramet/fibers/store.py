@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ramet.core.json import JsonValue, NotJson, dumps, loads, loads_or_raw
 from ramet.core.paths import AgentPath
-from ramet.fibers.records import FiberInspection, FiberResult, FiberStatus
+from ramet.fibers.records import FiberInspection, FiberStatus, SettledStatus
 from ramet.storage import Database, Row
 
 CREATE_RUNS = """
@@ -30,6 +30,10 @@ CREATE TABLE cf_agents_fibers (
     completed_at INTEGER
 )
 """
+CREATE_FIBERS_INDEX = """
+CREATE INDEX cf_agents_fibers_unsettled ON cf_agents_fibers (created_at)
+WHERE status IN ('pending', 'running')
+"""
 CREATE_FACET_RUNS = """
 CREATE TABLE cf_agents_facet_runs (
     owner_path TEXT NOT NULL,
@@ -42,6 +46,7 @@ CREATE TABLE cf_agents_facet_runs (
 ADD_RUN = "INSERT INTO cf_agents_runs (id, name, snapshot, created_at) VALUES (?, ?, ?, ?)"
 STASH = "UPDATE cf_agents_runs SET snapshot = ? WHERE id = ?"
 STASH_FIBER = "UPDATE cf_agents_fibers SET snapshot = ? WHERE fiber_id = ?"
+HAS_RUN = "SELECT 1 FROM cf_agents_runs WHERE id = ?"
 REMOVE_RUN = "DELETE FROM cf_agents_runs WHERE id = ?"
 RUNS = "SELECT id, name, snapshot, created_at FROM cf_agents_runs ORDER BY created_at, rowid"
 ADD_FIBER = """
@@ -59,6 +64,11 @@ SETTLE = """
 UPDATE cf_agents_fibers SET status = ?, error_message = ?, completed_at = ?
 WHERE fiber_id = ? AND status IN ('pending', 'running')
 """
+KEEP_RUN = """
+INSERT INTO cf_agents_runs (id, name, snapshot, created_at)
+SELECT fiber_id, name, snapshot, created_at FROM cf_agents_fibers WHERE fiber_id = ?
+ON CONFLICT (id) DO NOTHING
+"""
 RESOLVE = """
 UPDATE cf_agents_fibers SET status = ?, error_message = ?, completed_at = ?,
     snapshot = coalesce(?, snapshot), metadata_json = coalesce(?, metadata_json)
@@ -75,6 +85,7 @@ DELETE_SETTLED = """
 DELETE FROM cf_agents_fibers WHERE fiber_id IN (
     SELECT fiber_id FROM cf_agents_fibers
     WHERE status IN (SELECT value FROM json_each(?)) AND (? IS NULL OR completed_at < ?)
+        AND fiber_id NOT IN (SELECT id FROM cf_agents_runs)
     ORDER BY completed_at, fiber_id LIMIT ?
 )
 """
@@ -84,7 +95,7 @@ VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 RELEASE = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ? AND run_id = ?"
 RELEASE_OWNER = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ?"
-OWNERS = "SELECT DISTINCT owner_path FROM cf_agents_facet_runs"
+LEASES = "SELECT owner_path, run_id FROM cf_agents_facet_runs ORDER BY created_at, rowid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +108,16 @@ class StoredRun:
     created_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an interrupted fiber is settled, as it is stored; None keeps what is there."""
+
+    status: SettledStatus
+    error: str | None = None
+    snapshot: str | None = None
+    metadata: str | None = None
+
+
 class FiberStore:
     """The fibers of one agent, and a root's leases for those of its sub-agents."""
 
@@ -107,12 +128,17 @@ class FiberStore:
         """Note a fiber before its function starts."""
         self._database.run(ADD_RUN, run.id, run.name, run.snapshot, run.created_at)
 
-    def stash(self, run_id: str, snapshot: str, *, managed: bool) -> None:
-        """Replace the snapshot of a fiber; of a managed one in the ledger too."""
+    def stash(self, run_id: str, snapshot: str, *, managed: bool) -> bool:
+        """Replace the snapshot of a fiber, of a managed one in the ledger too; False when over."""
         with self._database.transaction():
-            self._database.run(STASH, snapshot, run_id)
-            if managed:
+            stored = self._database.run(STASH, snapshot, run_id) > 0
+            if stored and managed:
                 self._database.run(STASH_FIBER, snapshot, run_id)
+        return stored
+
+    def has_run(self, run_id: str) -> bool:
+        """Whether a fiber runs, or was interrupted and waits for its recovery."""
+        return self._database.one(HAS_RUN, run_id) is not None
 
     def remove_run(self, run_id: str) -> None:
         """Forget a fiber that has ended."""
@@ -146,17 +172,38 @@ class FiberStore:
         """End a managed fiber; False when it had ended already (FB-035)."""
         with self._database.transaction():
             settled = self._database.run(SETTLE, status, error, now, fiber_id) > 0
-            self._database.run(REMOVE_RUN, fiber_id)
+            if settled:
+                self._database.run(REMOVE_RUN, fiber_id)
         return settled
 
-    def resolve(self, fiber_id: str, result: FiberResult, now: int) -> bool:
+    def fail(self, fiber_id: str, error: str, now: int) -> None:
+        """End a managed fiber that could not be set up; a run with its id is another's (FB-031)."""
+        self._database.run(SETTLE, "error", error, now, fiber_id)
+
+    def interrupt(self, fiber_id: str, now: int) -> None:
+        """Mark a managed fiber whose process died.
+
+        Its run row stays, and is made if there was none: while it is there the hook has yet to
+        return, in another process if need be.
+        """
+        with self._database.transaction():
+            self._database.run(SETTLE, "interrupted", None, now, fiber_id)
+            self._database.run(KEEP_RUN, fiber_id)
+
+    def resolve(self, fiber_id: str, outcome: Outcome, now: int) -> bool:
         """Apply a result to an interrupted fiber; False when it is not interrupted (FB-039)."""
-        snapshot = None if result.snapshot is None else dumps(result.snapshot)
-        keeps = result.metadata is None or result.status != "completed"
-        metadata = None if keeps else dumps(result.metadata)
-        touched = self._database.run(
-            RESOLVE, result.status, result.error, now, snapshot, metadata, fiber_id
-        )
+        with self._database.transaction():
+            touched = self._database.run(
+                RESOLVE,
+                outcome.status,
+                outcome.error,
+                now,
+                outcome.snapshot,
+                outcome.metadata,
+                fiber_id,
+            )
+            if touched:
+                self._database.run(REMOVE_RUN, fiber_id)
         return touched > 0
 
     def unsettled(self) -> list[FiberInspection]:
@@ -169,7 +216,10 @@ class FiberStore:
         return [_fiber(row) for row in rows]
 
     def delete(self, statuses: Iterable[str], *, before: int | None, limit: int) -> int:
-        """Forget settled fibers, the longest settled first; returns how many."""
+        """Forget fibers that are over, the longest settled first; returns how many.
+
+        One whose recovery hook has not returned yet is not over.
+        """
         names = dumps(sorted(statuses))
         return self._database.run(DELETE_SETTLED, names, before, before, limit)
 
@@ -186,9 +236,12 @@ class FiberStore:
         """Forget all leases of a sub-agent."""
         self._database.run(RELEASE_OWNER, dumps(owner.to_json()))
 
-    def lease_owners(self) -> list[AgentPath]:
-        """The sub-agents that have leases."""
-        return [_path(row["owner_path"]) for row in self._database.query(OWNERS)]
+    def leases(self) -> list[tuple[AgentPath, str]]:
+        """The owners and ids of the sub-agents' fibers that are looked after, oldest first."""
+        return [
+            (AgentPath.from_json(loads(row["owner_path"])), row["run_id"])
+            for row in self._database.query(LEASES)
+        ]
 
 
 def _run(row: Row) -> StoredRun:
@@ -218,9 +271,3 @@ def readable(snapshot: str | None) -> JsonValue:
         return None if snapshot is None else loads(snapshot)
     except NotJson:
         return None
-
-
-def _path(text: str) -> AgentPath:
-    steps = loads(text)
-    pairs = [step for step in steps if isinstance(step, list)] if isinstance(steps, list) else []
-    return AgentPath.of(*((str(class_name), str(name)) for class_name, name in pairs))

@@ -1,5 +1,6 @@
 """Durable work: the methods that `Agent` gains from fibers."""
 
+import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -10,6 +11,8 @@ from ramet.fibers.records import FiberInspection, FiberResult, InterruptedFiber,
 from ramet.fibers.running import FiberFunction
 
 T = TypeVar("T")
+
+_log = logging.getLogger("ramet.fibers")
 
 
 class FiberVerbs:
@@ -98,8 +101,7 @@ class FiberVerbs:
 
         The longest settled go first, at most 500 at once. `settled_before` is an aware `datetime`.
         """
-        before = None if settled_before is None else round(settled_before.timestamp() * 1000)
-        return self._ramet_fibers.managed.delete(status, settled_before=before, limit=limit)
+        return self._ramet_fibers.managed.delete(status, settled_before=settled_before, limit=limit)
 
     def resolve_fiber(self, fiber_id: str, result: FiberResult) -> bool:
         """Settle a fiber that was left interrupted; False when it is not interrupted."""
@@ -109,7 +111,7 @@ class FiberVerbs:
         """Replace the snapshot of the fiber that the running code belongs to; durable on return.
 
         Raises:
-            NoCurrentFiber: The running code belongs to no fiber.
+            NoCurrentFiber: The running code belongs to no fiber, or the fiber is over.
             NotJson: JSON cannot carry the data; the snapshot before stays.
         """
         self._ramet_fibers.runner.stash(data)
@@ -119,5 +121,8 @@ class FiberVerbs:
 
         Its row is deleted when this returns. When it raises, the row of a plain fiber is kept and
         tried again later (up to a day), a managed fiber ends as `error`. For a managed fiber a
-        returned `FiberResult` settles it; None leaves it interrupted.
+        returned `FiberResult` settles it; None leaves it interrupted. After another crash it is
+        called again for a fiber for which it had not returned.
         """
+        _log.warning("The fiber %r (%s) was interrupted; nobody takes it up", fiber.name, fiber.id)
+        return None
