@@ -27,7 +27,9 @@ _HOMES = {
     "ramet.think": ("from_thread",),
     "ramet.think.agent_source": ("chunks_from_pydantic_ai", "chunks_from_text"),
     "ramet.think.agent_tool": ("agent_tool",),
+    "ramet.think.submission_records": ("Submission",),
     "ramet.think.think": ("Think",),
+    "ramet.think.turn_modes": ("TurnCallback",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -54,9 +56,11 @@ __all__ = [
     "RunInfo",
     "RunResult",
     "StoredChunk",
+    "Submission",
     "Target",
     "Think",
     "Turn",
+    "TurnCallback",
     "agent_tool",
     "chunks_from_pydantic_ai",
     "chunks_from_text",

@@ -27,4 +27,6 @@ from ramet.think import from_thread as from_thread
 from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
+from ramet.think.submission_records import Submission as Submission
 from ramet.think.think import Think as Think
+from ramet.think.turn_modes import TurnCallback as TurnCallback

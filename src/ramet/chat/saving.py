@@ -1,7 +1,7 @@
 """Turns that code starts: on messages that it saves, or going on with the last answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ramet.chat.feature import Chat
 from ramet.chat.live_turn import LiveTurn
@@ -10,9 +10,11 @@ from ramet.chat.turns import TurnRequest
 from ramet.core.ids import Ids
 from ramet.core.json import JsonObject, to_json
 from ramet.core.signals import AbortSignal
-from ramet.errors import UnknownModelResult
+from ramet.errors import InvalidArguments, UnknownModelResult
 from ramet.protocol import frames
 from ramet.protocol.messages import trailing_user_ids, user_message
+
+ADD_MODES: Final = ("append", "upsert")
 
 Given: TypeAlias = str | Mapping[str, object] | Sequence[Mapping[str, object]]
 """What a user says: a text, a UI message, or several."""
@@ -26,13 +28,20 @@ async def run_saved(
 
 
 async def run_added(
+    chat: Chat, added: Sequence[JsonObject], signal: AbortSignal | None
+) -> TurnResult:
+    """Store checked messages and run a turn on them."""
+    return await chat.turns.result_of(begun(chat, added, signal))
+
+
+def begun(
     chat: Chat,
     added: Sequence[JsonObject],
     signal: AbortSignal | None,
     *,
     before: Callable[[LiveTurn], object] | None = None,
-) -> TurnResult:
-    """Store checked messages and run a turn on them; `before` sees the turn before it runs."""
+) -> LiveTurn:
+    """Store checked messages and queue a turn on them; `before` sees it before it can run."""
     chat.turns.refuse_inside_turn()
 
     def store(_: object) -> None:
@@ -50,7 +59,7 @@ async def run_added(
     chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
     if before is not None:
         before(live)
-    return await _run(chat, live, signal)
+    return _queued(chat, live, signal)
 
 
 async def run_continued(chat: Chat, signal: AbortSignal | None) -> TurnResult:
@@ -62,7 +71,27 @@ async def run_continued(chat: Chat, signal: AbortSignal | None) -> TurnResult:
     request = TurnRequest(
         trigger="programmatic", store=lambda _: None, continues=str(messages[-1]["id"])
     )
-    return await _run(chat, chat.turns.accept(request), signal)
+    return await chat.turns.result_of(_queued(chat, chat.turns.accept(request), signal))
+
+
+def add_messages(chat: Chat, added: Sequence[JsonObject], *, mode: str, parent: str | None) -> None:
+    """Store checked messages and run nothing (TQ-013).
+
+    Raises:
+        InvalidArguments: There is no such mode, or no message `parent`; nothing was stored.
+    """
+    if mode not in ADD_MODES:
+        raise InvalidArguments(f"mode is one of {', '.join(map(repr, ADD_MODES))}, not {mode!r}")
+    if parent is not None and parent not in chat.transcript:
+        raise InvalidArguments(f"There is no message {parent!r} to add messages after")
+    with chat.transcript.changing():
+        for message in added:
+            message_id = str(message["id"])
+            if mode == "upsert" or message_id not in chat.transcript:
+                chat.transcript.put(message, after=parent)
+            parent = None if parent is None else message_id
+    if added and chat.turns.current() is None:
+        chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
 
 
 def checked_message(message: object) -> JsonObject:
@@ -92,12 +121,12 @@ def given_messages(given: Given, ids: Ids) -> list[JsonObject]:
     return [checked_message(message) for message in given]
 
 
-async def _run(chat: Chat, live: LiveTurn, signal: AbortSignal | None) -> TurnResult:
+def _queued(chat: Chat, live: LiveTurn, signal: AbortSignal | None) -> LiveTurn:
     chat.turns.enqueue(live)
     if signal is not None:
         remove = signal.add_listener(lambda _: live.controller.abort(signal.reason_text()))
         live.when_finished(lambda _: remove())
-    return await chat.turns.result_of(live)
+    return live
 
 
 def _ids(messages: Sequence[JsonObject]) -> set[str]:

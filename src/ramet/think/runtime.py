@@ -28,8 +28,11 @@ from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
 from ramet.think.step_loop import LoopParts, StepLoop
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
+from ramet.think.submission_store import SUBMISSION_MIGRATIONS
+from ramet.think.submissions import SubmissionPorts, Submissions
 from ramet.think.tool_gathering import gather
 from ramet.think.toolbox import RETRIES, Toolbox, held_open
+from ramet.think.turn_verbs import ThinkTurnVerbs
 from ramet.think.verbs import ThinkVerbs
 from ramet.think.wire_ids import WireIds
 
@@ -37,7 +40,9 @@ from ramet.think.wire_ids import WireIds
 class ThinkRuntime(ChatRuntime):
     """A chat agent that asks a model."""
 
-    schema: ClassVar[Schema] = combined(*AGENT_MIGRATIONS, CHAT_MIGRATIONS, THINK_MIGRATIONS)
+    schema: ClassVar[Schema] = combined(
+        *AGENT_MIGRATIONS, CHAT_MIGRATIONS, THINK_MIGRATIONS, SUBMISSION_MIGRATIONS
+    )
     family: ClassVar[ChatFamily] = THINK
 
     def __init__(
@@ -50,10 +55,20 @@ class ThinkRuntime(ChatRuntime):
     ) -> None:
         super().__init__(context, agent, rpc_table=rpc_table, overridden=overridden)
         assert isinstance(agent, ThinkVerbs)
+        assert isinstance(agent, ThinkTurnVerbs)
         self._think: ThinkVerbs = agent
         self._steps = StepStore(context.database, context.clock)
         self._hooks_overridden = {name for name in _HOOKS if _overrides(type(agent), name)}
         self._models: dict[str, Model] = {}
+        self.submissions = Submissions(
+            SubmissionPorts(
+                chat=self.chat,
+                hook=agent.on_submission_status,
+                drain_later=self.drain_submissions_later,
+                recovery_owns=self.recovery_owns,
+            )
+        )
+        self.busy_checks.append(self.submissions.busy)
 
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
         """Answer a turn with the step loop."""
@@ -61,12 +76,23 @@ class ThinkRuntime(ChatRuntime):
 
     async def start(self) -> None:
         """Open as any chat agent, then forget the steps of answers that are gone."""
+        self.submissions.note_unfinished()
         await super().start()
         self._steps.keep_only(self.chat.transcript.__contains__)
+        self.submissions.resume()
 
     def chat_cleared(self) -> None:
-        """Forget what the model said and was told."""
+        """Forget what the model said and was told, and skip what was submitted."""
         self._steps.keep_only(self.chat.transcript.__contains__)
+        self.submissions.cleared()
+
+    def drain_submissions_later(self) -> None:
+        """Have what was submitted answered soon."""
+        self.context.background.start(self.submissions.drain(), name="submissions")
+
+    def recovery_owns(self, request_id: str) -> bool:
+        """Whether chat recovery goes on with the turn of a request: nobody does."""
+        return False
 
     async def _answer(self, turn: Turn) -> AsyncGenerator[JsonObject]:
         think = self._think

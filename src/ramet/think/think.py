@@ -8,12 +8,13 @@ from ramet.agent.agent import Agent
 from ramet.agent.runtime import AgentRuntime
 from ramet.chat.verbs import ChatVerbs
 from ramet.think.runtime import ThinkRuntime
+from ramet.think.turn_verbs import ThinkTurnVerbs
 from ramet.think.verbs import ThinkVerbs
 
 S = TypeVar("S", default=Any)
 
 
-class Think(ThinkVerbs, ChatVerbs, Agent[S], Generic[S]):
+class Think(ThinkVerbs, ThinkTurnVerbs, ChatVerbs, Agent[S], Generic[S]):
     """A chat agent that asks a model, runs the tools it calls, and asks again until it is done.
 
     ```python
@@ -36,3 +37,4 @@ class Think(ThinkVerbs, ChatVerbs, Agent[S], Generic[S]):
         super()._bind(runtime)
         assert isinstance(runtime, ThinkRuntime)
         self._ramet_chat = runtime.chat
+        self._ramet_submissions = runtime.submissions

@@ -1,0 +1,142 @@
+"""What is told of durable submissions, and the rules that need nothing but values (SB-001 …)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, TypeAlias
+
+from ramet.core.json import JsonValue
+from ramet.errors import InvalidArguments
+
+SubmissionStatus: TypeAlias = Literal[
+    "pending", "running", "completed", "aborted", "skipped", "error"
+]
+EndStatus: TypeAlias = Literal["completed", "aborted", "skipped", "error"]
+
+TERMINAL: Final = frozenset({"completed", "aborted", "skipped", "error"})
+INTERRUPTED: Final = "The process ended while the submission was running; it was not run again."
+HALF_APPLIED: Final = (
+    "The process ended while the submission's messages were being added; it was not run again."
+)
+UNREADABLE: Final = "The submission's stored messages cannot be read."
+
+_ALL: Final = TERMINAL | {"pending", "running"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Messages that were handed over to be answered, and how far that came."""
+
+    submission_id: str
+    request_id: str
+    """Names the turn on the wire: the same as the submission id."""
+    status: SubmissionStatus
+    created_at: int
+    """Milliseconds since the epoch, as the other moments."""
+    idempotency_key: str | None = None
+    stream_id: str | None = None
+    metadata: JsonValue = None
+    error: str | None = None
+    """Why it was not completed."""
+    messages_applied_at: int | None = None
+    """When all of its messages were in the transcript."""
+    started_at: int | None = None
+    completed_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitResult(Submission):
+    """A submission as `submit_messages` found or made it."""
+
+    accepted: bool
+    """False when one of that id or key was there already; the messages were not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunAgain:
+    """It has left no trace in the transcript: it waits again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveRunning:
+    """Chat recovery goes on with its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """It is over, and never run again."""
+
+    reason: str
+
+
+AfterRestart: TypeAlias = RunAgain | LeaveRunning | Fail
+
+
+def after_restart(*, applied: bool, readable: bool, in_history: int, owned: bool) -> AfterRestart:
+    """What becomes of a submission that ran when its process ended (SB-011 … SB-014).
+
+    Args:
+        applied: All of its messages were recorded as added.
+        readable: Its stored messages can be read.
+        in_history: How many of them are in the transcript.
+        owned: Chat recovery goes on with its turn.
+    """
+    if applied:
+        return LeaveRunning() if owned else Fail(INTERRUPTED)
+    if not readable:
+        return Fail(UNREADABLE)
+    return Fail(HALF_APPLIED) if in_history else RunAgain()
+
+
+def the_one(
+    by_id: Submission | None,
+    by_key: Submission | None,
+    *,
+    submission_id: str | None,
+    key: str | None,
+) -> Submission | None:
+    """The submission that an id and a key both name.
+
+    Raises:
+        InvalidArguments: They name different ones (SB-005).
+    """
+    if by_key is not None and submission_id not in {None, by_key.submission_id}:
+        raise InvalidArguments(
+            f"The idempotency key {key!r} belongs to the submission {by_key.submission_id!r}, "
+            f"not to {submission_id!r}"
+        )
+    found = by_id or by_key
+    if found is not None and key is not None and found.idempotency_key != key:
+        raise InvalidArguments(
+            f"The submission {found.submission_id!r} has the idempotency key "
+            f"{found.idempotency_key!r}, not {key!r}"
+        )
+    return found
+
+
+def listed(status: str | Iterable[str] | None) -> frozenset[str]:
+    """The statuses that are asked for; all of them for None.
+
+    Raises:
+        InvalidArguments: There is no such status.
+    """
+    if status is None:
+        return _ALL
+    asked = frozenset({status} if isinstance(status, str) else status)
+    for unknown in asked - _ALL:
+        raise InvalidArguments(f"{unknown!r} is not one of the statuses {', '.join(sorted(_ALL))}")
+    return asked
+
+
+def before_ms(moment: object) -> int | None:
+    """The first epoch millisecond that is not before a moment (D34).
+
+    Raises:
+        InvalidArguments: It is no `datetime` with a time zone.
+    """
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidArguments(f"completed_before is a datetime with a time zone, not {moment!r}")
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))
