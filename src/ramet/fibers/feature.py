@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.fibers.keep_alive import KeepAlive
 from ramet.fibers.leases import Leases
@@ -59,14 +60,15 @@ class Fibers:
         """How many hold on to this agent; to a root also those that hold on to a sub-agent."""
         return self._held if self._keep_alive is None else self._keep_alive.count
 
-    def hold(self) -> Callable[[], None]:
+    def hold(self, holder: Fence | None = None) -> Callable[[], None]:
         """Keep the agent in memory until the returned function is called (KA-001).
 
-        Called again it does nothing; when the instance dies it is called.
+        Called again it does nothing; when the instance dies it is called. The holder is this agent,
+        or one below it.
         """
         self._ports.fence.check()
         side = self._keep_alive or self._ports.root()
-        let_go = side.hold()
+        let_go = side.hold(holder or self._ports.fence)
         self._held += 1
         released = False
 

@@ -26,9 +26,11 @@ class KeepAlive:
         """How many hold on."""
         return len(self._holders)
 
-    def hold(self) -> Callable[[], None]:
-        """Hold on until the returned function is called; calling it again does nothing (KA-003)."""
-        self._fence.check()
+    def hold(self, holder: Fence) -> Callable[[], None]:
+        """Hold on until the returned function is called; calling it again does nothing (KA-003).
+
+        When the last holder has died instead of letting go, the alarm comes once more.
+        """
         if self._due is None:
             due = self._clock.now_ms() + self._interval_ms
             self._alarm.promise(due)
@@ -42,7 +44,7 @@ class KeepAlive:
             self._holders.remove(token)
             if not self._holders:
                 self._due = None
-                if not self._fence.down:  # of a dead instance the alarm stays, to open it again
+                if not (holder.down or self._fence.down):
                     self._alarm.rearm()
 
         return release

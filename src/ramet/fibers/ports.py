@@ -36,7 +36,7 @@ class RecoveryHook(Protocol):
 class RootSide(Protocol):
     """What the root keeps for the fibers of all agents below it."""
 
-    def hold(self) -> Callable[[], None]:
+    def hold(self, holder: Fence) -> Callable[[], None]:
         """Keep the root's alarm armed until the returned function is called (KA-009)."""
         ...
 

@@ -114,14 +114,32 @@ async def test_a_sub_agents_hold_counts_once_and_ends_with_a_failing_block(world
 
 
 @pytest.mark.behaviour("D11", "KA-009")
-async def test_a_sub_agent_that_dies_lets_go_of_its_root(world: World) -> None:
+async def test_a_sub_agent_that_dies_lets_go_of_its_root_after_one_more_alarm(
+    world: World,
+) -> None:
     root = (await world.open()).fibers
     child = await world.sub("child")
     release = child.fibers.hold()
     await world.die("child")
-    assert (root.holders, world.due()) == (0, None)
+    assert (root.holders, world.due()) == (0, NEAR)
     release()
     assert root.holders == 0
+    await world.advance(30)
+    assert world.index.due_ms is None
+
+
+@pytest.mark.behaviour("D11", "KA-009")
+@pytest.mark.parametrize("names", [(), ("child",)])
+async def test_a_root_that_dies_while_a_sub_agent_holds_on_is_opened_again(
+    world: World, names: tuple[str, ...]
+) -> None:
+    child = await world.sub("child")
+    child.fibers.hold()
+    await world.die(*names)
+    await world.crash()
+    assert world.due() == NEAR
+    await world.advance(30)
+    assert (list(world.opened), world.due()) == ([world.path()], None)
 
 
 @pytest.mark.behaviour("D11")

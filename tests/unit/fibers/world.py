@@ -85,6 +85,22 @@ class Opened:
     tasks: Tasks
 
 
+@dataclass
+class FencedIndex:
+    """The index as one instance of the root reaches it: no longer when that is gone."""
+
+    index: Index
+    fence: Fence
+
+    def set(self, due_ms: int | None) -> None:
+        self.fence.check()
+        self.index.set(due_ms)
+
+    def promise(self, due_ms: int) -> None:
+        self.fence.check()
+        self.index.promise(due_ms)
+
+
 class HookPort:
     """Calls the agent's hook, as the runtime does."""
 
@@ -237,17 +253,17 @@ class World:
 
     async def _opened(self, path: AgentPath) -> Opened:
         if path not in self.opened:
-            if path.parent is None:
-                self.alarm = Alarm(self.index)
-            elif path not in self.registered:
-                raise SubAgentNotFound(f"{path} does not exist")
-            else:
+            if path.parent is not None:
+                if path not in self.registered:
+                    raise SubAgentNotFound(f"{path} does not exist")
                 await self._opened(path.parent)
             await self._open(path)
         return self.opened[path]
 
     async def _open(self, path: AgentPath) -> None:
         fence = Fence(str(path))
+        if path.is_root:
+            self.alarm = Alarm(FencedIndex(self.index, fence))
         database = Database(self.file(path), fence=fence)
         migrate(database, SCHEMA)
         agent = Agent(self, path)
