@@ -9,7 +9,7 @@ from ramet.chat.child_tail import ChildTail
 from ramet.chat.family import Output
 from ramet.chat.live_turn import LiveTurn, TurnPlan
 from ramet.chat.ports import ChatPorts
-from ramet.chat.stream_log import PAGE_CHUNKS
+from ramet.chat.stream_log import PAGE_CHUNKS, ChunkPage
 from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message, TurnResult
 from ramet.chat.turns import TurnRequest, Turns
@@ -21,6 +21,8 @@ from ramet.errors import UnknownModelResult
 from ramet.protocol import frames
 from ramet.protocol.messages import user_message
 from ramet.protocol.run_events import ABSENT
+
+_UNDER_WAY = frozenset({"accepted", "running", "recovering"})
 
 
 class ChatChild:
@@ -132,11 +134,32 @@ class ChatChild:
         return self._ports.family.child_summary(self._answers(run_id), value)
 
     async def reconcile(self) -> None:
-        """Seal the runs that an earlier process left open, by what was recorded of their turns."""
+        """Seal the runs that an earlier process left open, by what was recorded of their turns.
+
+        A run whose turn goes on, or still may, is left open (AT-091).
+        """
         for run in self._ports.runs.unsealed():
-            await self._seal_completed(
-                run.run_id, end_of_lost_run(self._ports.turns.of_request(run.request_id))
-            )
+            turn = self._ports.turns.of_request(run.request_id)
+            if turn is None or turn.status not in _UNDER_WAY:
+                await self._seal_completed(run.run_id, end_of_lost_run(turn))
+
+    def go_on(self, live: LiveTurn, *, known: bool) -> None:
+        """Let a turn that goes on for a lost one work for its run (AT-095, AT-096).
+
+        Args:
+            live: The new turn.
+            known: Whether those who wait for the run wait for this turn already.
+        """
+        run_id = live.plan.run_id
+        if run_id is None:
+            return
+        live.tails.extend(
+            tail
+            for tail, followed in self._tails.items()
+            if followed == run_id and tail.has_caught_up
+        )
+        if not known:
+            live.when_finished(lambda result: self._turn_ended(run_id, live, result))
 
     def _begin(self, run_id: str, value: JsonValue, message: Message) -> None:
         def store(plan: TurnPlan) -> None:
@@ -239,8 +262,13 @@ class ChatChild:
 
     def _reader(self, run: StoredChildRun, after: int) -> StreamReader:
         log, runs = self._ports.log, self._ports.runs
+
+        def page(index: int, limit: int) -> ChunkPage:
+            now = runs.get(run.run_id) or run
+            return log.page(now.stream_id, after=index, limit=limit)
+
         return StreamReader(
-            lambda index, limit: log.page(run.stream_id, after=index, limit=limit),
+            page,
             lambda number: runs.milestones(run.run_id, after=number),
             after=after,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ramet.agent_tools.records import ChildStatus, Inspection
 from ramet.chat.child_runs import PlacedMilestone, StoredChildRun
 from ramet.chat.family import ChatFamily, Output
-from ramet.chat.turn import TurnOutcome
+from ramet.chat.turn import StoredOutcome
 from ramet.chat.turn_store import StoredTurn
 from ramet.protocol.run_events import ABSENT
 
@@ -22,7 +22,7 @@ class RunEnd:
     error: str | None = None
 
 
-def end_of_run(outcome: TurnOutcome, error: str | None, *, reason: str | None = None) -> RunEnd:
+def end_of_run(outcome: StoredOutcome, error: str | None, *, reason: str | None = None) -> RunEnd:
     """The end of a run by that of its turn; `reason` is why the turn was cancelled."""
     match outcome:
         case "completed":
@@ -33,6 +33,8 @@ def end_of_run(outcome: TurnOutcome, error: str | None, *, reason: str | None = 
             return RunEnd("aborted", reason)
         case "skipped":
             return RunEnd("error", CLEARED)
+        case "recovering":
+            return RunEnd("error", INTERRUPTED)
 
 
 def end_of_lost_run(turn: StoredTurn | None) -> RunEnd:

@@ -57,6 +57,10 @@ UPDATE cf_agent_tool_child_runs
 SET status = ?, summary = ?, output_json = ?, error_message = ?, completed_at = ?
 WHERE run_id = ? AND completed_at IS NULL
 """
+REBIND = """
+UPDATE cf_agent_tool_child_runs SET request_id = ?, stream_id = ?, request_ids = ?
+WHERE run_id = ? AND completed_at IS NULL
+"""
 KEEP_PROGRESS = """
 UPDATE cf_agent_tool_child_runs SET progress_json = ?, last_signal_at = ? WHERE run_id = ?
 """
@@ -159,6 +163,11 @@ class ChildRunStore:
         """Record how a run ended; False when it had ended before (AT-087)."""
         output_json = None if output is ABSENT else dumps(output)
         return bool(self._database.run(SEAL, status, summary, output_json, error, now, run_id))
+
+    def rebind(self, run: StoredChildRun, *, request_id: str, stream_id: str) -> None:
+        """Have another request work for a run, unless it has ended (AT-096, AT-097)."""
+        request_ids = dumps([*run.request_ids, request_id])
+        self._database.run(REBIND, request_id, stream_id, request_ids, run.run_id)
 
     def keep_progress(self, run_id: str, progress: Progress) -> None:
         """Make this the run's progress as the inspection shows it."""

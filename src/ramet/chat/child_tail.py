@@ -51,6 +51,11 @@ class ChildTail(Tail[StoredChunk]):
             self._read()
         return await super().__anext__()
 
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether everything that was stored has been given, so that live items are next."""
+        return not self._behind
+
     def settle(self) -> None:
         """Take note that the run has ended: the tail ends once its consumer has everything."""
         if not self._behind:

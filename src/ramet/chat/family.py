@@ -22,6 +22,8 @@ class ChatFamily:
     """Whether a transcript that a client changed by itself is stored."""
     joins_questions: bool
     """Whether questions that are answered together become one message (TQ-019)."""
+    resumes_steps: bool
+    """Whether a lost answer goes on inside its last step; else what was open in it is closed."""
     tells_abort_reason: bool
     """Whether the inspection of a cancelled run carries the reason as its error."""
     child_output: Callable[[Sequence[Message]], Output]
@@ -63,6 +65,7 @@ AI_CHAT = ChatFamily(
     prunes_on_submit=True,
     takes_transcripts=True,
     joins_questions=True,
+    resumes_steps=False,
     tells_abort_reason=False,
     child_output=_latest_output,
     child_summary=_output_then_latest,
@@ -73,6 +76,7 @@ THINK = ChatFamily(
     prunes_on_submit=False,
     takes_transcripts=False,
     joins_questions=False,
+    resumes_steps=True,
     tells_abort_reason=True,
     child_output=_no_output,
     child_summary=_first_then_output,

@@ -1,6 +1,6 @@
 """The chat of one agent: puts its parts together."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from ramet.agent.context import AgentContext
@@ -10,9 +10,10 @@ from ramet.chat.concurrency import MessageConcurrency, checked_policy
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
-from ramet.chat.orphans import seal_orphans
 from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
+from ramet.chat.recovery import Recovery
+from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.resuming import Resuming
 from ramet.chat.stream_log import StreamLog
 from ramet.chat.submits import Submits
@@ -64,10 +65,19 @@ class Chat:
             log=StreamLog(database, context.clock),
             turns=TurnStore(database),
             runs=ChildRunStore(database),
+            recovery=RecoveryStore(database, context.clock),
         )
         self.turns = Turns(self._ports, around.producer, self)
         self.child = ChatChild(self._ports, self.turns)
         self._resuming = Resuming(self._ports, self.turns)
+        self.recovery = Recovery(
+            self._ports,
+            self.turns,
+            self.child,
+            parked=self._resuming.park_all,
+            ended=self._lost_turn_ended,
+        )
+        self.turns.lost = self.recovery
         self._progress = ProgressReporter(self._ports)
         submits = Submits(self._ports, self.turns, policy=self.concurrency)
         self._wire = ChatWire(
@@ -76,7 +86,7 @@ class Chat:
         self._agent = around.agent
         self._cleared = around.cleared
         self._clear_runs = around.clear_runs
-        self._orphans: list[StoredTurn] = []
+        self._lost: Sequence[StoredTurn] = ()
 
     @property
     def ports(self) -> ChatPorts:
@@ -93,20 +103,36 @@ class Chat:
 
     def busy(self) -> str | None:
         """Why the instance may not be evicted; None when it may (D14)."""
-        parts = (self.turns, self.child, self._resuming, self._ports.hooks)
+        parts = (self.turns, self.recovery, self.child, self._resuming, self._ports.hooks)
         return next((reason for part in parts if (reason := part.busy())), None)
 
-    def seal_orphans(self) -> None:
-        """End what an earlier process left unfinished; before anything else happens."""
-        self._orphans = list(seal_orphans(self._ports))
+    def note_lost(self) -> None:
+        """Take note of what an earlier process left unfinished; before anything else happens."""
+        self._lost = self.recovery.detect(self._agent.chat_recovery)
+
+    def take_up_lost(self) -> None:
+        """Go on with what was noted, in the background; after `on_start`."""
+        self.recovery.warn_if_changed(self._agent.chat_recovery)
+        self.recovery.begin()
+
+    def expects(self, message_id: str) -> bool:
+        """Whether a message is there or is being written: what belongs to it is kept."""
+        if message_id in self.transcript:
+            return True
+        if any(live.plan.assistant_message_id == message_id for live in self.turns):
+            return True
+        lost = self._ports.turns.unfinished()
+        return any(turn.assistant_message_id == message_id for turn in lost)
 
     def adopted(self, connection: Connection) -> None:
         """Take over a client of an earlier instance: what it followed has ended."""
-        self._resuming.adopted(connection, self._orphans)
+        self._resuming.adopted(connection, self._lost)
+        self.recovery.flag.tell(connection)
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
         self._resuming.greet(connection)
+        self.recovery.flag.tell(connection)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a client has gone."""
@@ -158,6 +184,10 @@ class Chat:
         """Offer the turn to the clients that wait for one."""
         self._resuming.turn_streams(live)
 
+    def turn_lost(self, live: LiveTurn, *, out_of_memory: bool) -> bool:
+        """Have another turn go on for one that cannot."""
+        return self.recovery.lose(live, out_of_memory=out_of_memory)
+
     def turn_ending(self, live: LiveTurn) -> None:
         """Send what progress was held back."""
         self._progress.flush(live)
@@ -165,3 +195,8 @@ class Chat:
     def turn_ended(self, live: LiveTurn) -> None:
         """Let go of the clients that wait, when nothing is left to come."""
         self._resuming.turn_ended()
+
+    def _lost_turn_ended(self) -> None:
+        """Let go of the clients and the parents that wait for a lost turn, which will not go on."""
+        self._resuming.turn_ended()
+        self._ports.context.background.start(self.child.reconcile(), name="reconcile runs")

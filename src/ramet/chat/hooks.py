@@ -5,8 +5,14 @@ from typing import Protocol, runtime_checkable
 
 from ramet.agent_tools.records import ChildRun
 from ramet.chat.concurrency import MessageConcurrency
+from ramet.chat.recovery_options import (
+    ChatRecovery,
+    ChatRecoveryContext,
+    ChatRecoveryDecision,
+)
 from ramet.chat.turn import ChatErrorContext, ChatResult
 from ramet.core.current import working_for
+from ramet.core.durations import Duration, seconds_of
 from ramet.core.json import JsonValue
 from ramet.core.ports import Background, ErrorHook
 
@@ -16,9 +22,12 @@ class ChatHooked(Protocol):
     """The methods of a chat agent that are called for it; see `ChatVerbs` for what each is for."""
 
     message_concurrency: MessageConcurrency
+    chat_recovery: ChatRecovery | bool
+    chat_stream_stall_timeout: Duration
 
     def on_chat_response(self, result: ChatResult) -> object: ...  # noqa: D102 - see ChatVerbs
     def on_chat_error(self, error: BaseException, ctx: ChatErrorContext) -> object: ...  # noqa: D102 - see ChatVerbs
+    def on_chat_recovery(self, ctx: ChatRecoveryContext) -> object: ...  # noqa: D102 - see ChatVerbs
     def format_agent_tool_input(self, input: JsonValue, run: ChildRun) -> object: ...  # noqa: D102 - see ChatVerbs
     def get_agent_tool_output(self, run_id: str) -> object: ...  # noqa: D102 - see ChatVerbs
     def get_agent_tool_summary(self, run_id: str, output: object) -> object: ...  # noqa: D102 - see ChatVerbs
@@ -52,6 +61,15 @@ class ChatHooks:
         if isinstance(answer, BaseException):
             return str(answer) or None
         return answer if isinstance(answer, str) else None
+
+    def stall_timeout(self) -> float:
+        """Seconds without a chunk after which an answer counts as stalled; 0 for never."""
+        return seconds_of(self._agent.chat_stream_stall_timeout, name="chat_stream_stall_timeout")
+
+    async def recovery_of(self, ctx: ChatRecoveryContext) -> ChatRecoveryDecision:
+        """Run `on_chat_recovery`; what it does not decide is done as usual."""
+        decision = await self._ask(lambda: self._agent.on_chat_recovery(ctx))
+        return decision if isinstance(decision, ChatRecoveryDecision) else ChatRecoveryDecision()
 
     async def tool_input(self, input: JsonValue, run: ChildRun) -> object:
         """Run `format_agent_tool_input`."""

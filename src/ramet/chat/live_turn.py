@@ -32,6 +32,10 @@ class TurnPlan:
     continuation: bool = False
     run_id: str | None = None
     """The run of a parent that the turn works for."""
+    resumes: str | None = None
+    """The chunk log of a lost turn that this one goes on with."""
+    former_requests: Sequence[str] = ()
+    """The requests of the lost turns that this one goes on for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,10 @@ class LiveTurn:
     phase: TurnPhase = "accepted"
     discarded: bool = False
     """Whether the chat was cleared meanwhile: nothing more of the turn is stored."""
+    handed_over: bool = False
+    """Whether the turn was lost in this process, and another goes on for it."""
+    resumed: Sequence[JsonObject] = ()
+    """The chunks that are stored from before the turn's first producer was lost."""
     answer: Answer | None = None
     """The answer so far, once the turn streams."""
     next_index: int = 0
@@ -92,7 +100,8 @@ class LiveTurn:
             signal=self.controller.signal,
             body=plan.body,
             client_tools=plan.client_tools,
-            continuation=plan.continuation,
+            continuation=plan.continuation or plan.resumes is not None,
+            resumed=self.resumed,
         )
 
     def finish(self, result: TurnResult) -> None:

@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 
-from ramet.chat.answer import Answer
+from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts
 from ramet.chat.settling import settled
-from ramet.chat.stream_log import StoredStream
-from ramet.chat.stream_reader import StreamReader
-from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
-from ramet.core.json import loads_object
 
 
 def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
@@ -30,30 +26,10 @@ def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
 def _seal(ports: ChatPorts, turn: StoredTurn) -> None:
     stream = ports.log.of_turn(turn.turn_id)
     if stream is not None:
-        message = _folded(ports, stream)
+        message = folded(ports, stream)[0].message()
         if message is not None:
             behind = turn.message_ids[-1] if turn.message_ids else None
             ports.transcript.put(settled(message), after=behind)
         ports.log.close(stream.stream_id, "aborted")
     now = ports.context.clock.now_ms()
     ports.turns.end(turn.turn_id, "aborted", now=now, status="orphaned")
-
-
-def _folded(ports: ChatPorts, stream: StoredStream) -> Message | None:
-    stored = ports.transcript.some([stream.message_id]) if stream.continuation else []
-    answer = Answer(
-        stream.message_id,
-        continuation=stream.continuation,
-        extends=stored[0] if stored else None,
-    )
-    run = ports.runs.of_request(stream.request_id)
-    reader = StreamReader(
-        lambda after, limit: ports.log.page(stream.stream_id, after=after, limit=limit),
-        lambda after: [] if run is None else ports.runs.milestones(run.run_id, after=after),
-    )
-    while not reader.at_end:
-        for item in reader.next_page():
-            chunk = loads_object(item.body)
-            if chunk is not None:
-                answer.add(chunk)
-    return answer.message()

@@ -8,6 +8,7 @@ from ramet.chat.child_runs import ChildRunStore
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooks
 from ramet.chat.live_turn import LiveTurn
+from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.stream_log import StreamLog
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn_store import TurnStore
@@ -29,6 +30,7 @@ class ChatPorts:
     log: StreamLog
     turns: TurnStore
     runs: ChildRunStore
+    recovery: RecoveryStore
 
 
 class TurnWatcher(Protocol):
@@ -36,6 +38,10 @@ class TurnWatcher(Protocol):
 
     def turn_streams(self, live: LiveTurn) -> None:
         """The turn has begun to stream; nothing of it was sent yet."""
+        ...
+
+    def turn_lost(self, live: LiveTurn, *, out_of_memory: bool) -> bool:
+        """The turn cannot go on: True when another will, and everybody was told so."""
         ...
 
     def turn_ending(self, live: LiveTurn) -> None:

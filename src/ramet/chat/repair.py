@@ -75,8 +75,20 @@ class ChunkRepair:
             return self._take_start(plain)
         return [*self._start(), *self._take(chunk_type, plain)]
 
+    def resume(self, stored: Iterable[JsonObject]) -> None:
+        """Take note of the chunks that were sent before, by a producer that was lost."""
+        for chunk in stored:
+            self._started = True
+            chunk_type, part_id = str(chunk["type"]), str(chunk.get("id"))
+            if chunk_type in _OPENING:
+                self._open[_KINDS[chunk_type], part_id] = None
+            elif chunk_type in _KINDS and chunk_type not in _DELTAS:
+                self._open.pop((_KINDS[chunk_type], part_id), None)
+            else:
+                self._follows(chunk_type, chunk)
+
     def end(self) -> Sequence[JsonObject]:
-        """Give what is missing at the end of an answer that is whole."""
+        """Give what closes the parts that are open: at the end, or where a producer was lost."""
         return self._close_all()
 
     def _open_delta(self, chunk_type: str, chunk: Mapping[str, object]) -> JsonObject | None:

@@ -34,6 +34,8 @@ class Situation:
 
     streaming: str | None = None
     """The request whose turn streams now."""
+    recovering: str | None = None
+    """A request whose turn was lost and will go on under another."""
     accepted: str | None = None
     """The first request whose turn waits."""
     orphan: StoredTurn | None = None
@@ -51,7 +53,7 @@ def answer_to_probe(situation: Situation) -> Answer:
     newest = situation.newest
     if newest is not None and newest.status == "ended" and newest.outcome == "error":
         return Offer(newest.request_id)
-    return Idle() if situation.accepted is None else Wait(situation.accepted)
+    return _wait_or_idle(situation)
 
 
 def greeting(situation: Situation) -> Answer:
@@ -60,7 +62,12 @@ def greeting(situation: Situation) -> Answer:
         return Offer(situation.streaming)
     if situation.orphan is not None:
         return Offer(situation.orphan.request_id)
-    return Idle() if situation.accepted is None else Wait(situation.accepted)
+    return _wait_or_idle(situation)
+
+
+def _wait_or_idle(situation: Situation) -> Answer:
+    awaited = situation.accepted or situation.recovering
+    return Idle() if awaited is None else Wait(awaited)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ramet.chat.resume import (
     answer_to_probe,
     greeting,
 )
-from ramet.chat.settling import Ending, terminal
+from ramet.chat.settling import LastWord, terminal
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn_store import StoredTurn
@@ -55,6 +55,8 @@ class Resuming:
     def offer(self, connection: Connection, request_id: str) -> None:
         """Answer a request that was made before with what there is of it."""
         live = self._turns.find(request_id)
+        if live is not None:
+            request_id = live.plan.request_id
         waits = live is not None and live.phase == "accepted"
         self._tell(connection, Wait(request_id) if waits else Offer(request_id), probe_id=None)
 
@@ -84,6 +86,13 @@ class Resuming:
             connection.send_frame(_end_of_turn(turn, replay=False))
         for stream in streams:
             self._replay(link, stream)
+        if self._ports.turns.recovering() is not None:
+            self._parked[link] = None
+
+    def park_all(self) -> None:
+        """Have every client wait for the turn that goes on for one that was lost just now."""
+        for connection in self._ports.clients:
+            self._parked[connection.link] = None
 
     def _replay(self, link: ClientLink, stream: StoredStream) -> None:
         if (link, stream.stream_id) in self._replaying:
@@ -114,7 +123,7 @@ class Resuming:
 
     def turn_ended(self) -> None:
         """Let the clients go that wait for a turn, when none is left to come."""
-        if next(iter(self._turns), None) is None:
+        if next(iter(self._turns), None) is None and self._ports.turns.recovering() is None:
             self.release_parked()
 
     def release_parked(self) -> None:
@@ -129,9 +138,11 @@ class Resuming:
         streaming = self._turns.streaming
         waiting = next((live for live in self._turns if live.phase == "accepted"), None)
         turns = self._ports.turns
+        lost = turns.recovering()
         return Situation(
             streaming=None if streaming is None else streaming.plan.request_id,
             accepted=None if waiting is None else waiting.plan.request_id,
+            recovering=None if lost is None else lost.request_id,
             orphan=turns.orphan(),
             newest=turns.newest(),
         )
@@ -163,7 +174,7 @@ class Resuming:
         def caught_up() -> Sequence[str]:
             self._replaying.discard((link, stream.stream_id))
             link.behind.discard(_replay_key(stream.stream_id))
-            if self._turns.find(stream.request_id) is not None:
+            if any(live.plan.stream_id == stream.stream_id for live in self._turns):
                 live_again = frames.chat_response(
                     stream.request_id,
                     body="",
@@ -205,7 +216,7 @@ def _end_of_turn(turn: StoredTurn, *, replay: bool) -> str:
     outcome = turn.outcome or "aborted"
     return terminal(
         turn.request_id,
-        Ending(outcome, turn.error_text),
+        LastWord(outcome, turn.error_text),
         message_ids=turn.message_ids,
         continuation=turn.continuation,
         replay=replay,

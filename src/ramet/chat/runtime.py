@@ -69,9 +69,10 @@ class ChatRuntime(AgentRuntime):
             InvalidOptions: The agent's `message_concurrency` is none.
         """
         self.chat.concurrency()
-        self.chat.seal_orphans()
+        self.chat.note_lost()
         await super().start()
         await self.chat.child.reconcile()
+        self.chat.take_up_lost()
 
     def adopt(self, link: ClientLink) -> None:
         """Take over a client of an earlier instance, and tell it what has become of its turn."""

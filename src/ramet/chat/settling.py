@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
-from ramet.chat.turn import ChatResult, Message, TurnOutcome, TurnResult
+from ramet.chat.turn import ChatResult, Message, StoredOutcome, TurnOutcome, TurnResult
 from ramet.core.failpoints import failpoint
 from ramet.core.public_errors import public_text
 from ramet.errors import StorageError
@@ -17,11 +17,18 @@ NOT_FINISHED = "The tool call was interrupted before it could finish."
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a turn ended; the text is what clients are shown for an error."""
+class LastWord:
+    """How a request ended; the text is what clients are shown for an error."""
+
+    outcome: StoredOutcome
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending(LastWord):
+    """How a turn ended, for good."""
 
     outcome: TurnOutcome
-    error: str | None = None
 
 
 def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
@@ -55,7 +62,7 @@ def settled(message: Message) -> Message:
     return with_parts(message, settle_parts(open_parts, reason=NOT_FINISHED))
 
 
-def final_frame(live: LiveTurn, ending: Ending) -> str:
+def final_frame(live: LiveTurn, ending: LastWord) -> str:
     """The one frame that ends a request, live."""
     return terminal(
         live.plan.request_id,
@@ -67,7 +74,7 @@ def final_frame(live: LiveTurn, ending: Ending) -> str:
 
 def terminal(
     request_id: str,
-    ending: Ending,
+    ending: LastWord,
     *,
     message_ids: Sequence[str],
     continuation: bool = False,
@@ -101,6 +108,7 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message
         )
         if live.phase == "streaming":
             ports.log.close(plan.stream_id, ending.outcome)
+        ports.recovery.forget_asked(plan.turn_id)
     ports.log.sweep(ports.runs.bound_requests)
 
 

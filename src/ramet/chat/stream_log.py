@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ramet.chat.turn import TurnOutcome
+from ramet.chat.turn import StoredOutcome
 from ramet.core.clock import Clock
 from ramet.core.failpoints import HELD_CHUNKS
 from ramet.storage import Database, Row
@@ -58,6 +58,11 @@ VALUES (?, ?, ?, ?)
 CLOSE = """
 UPDATE cf_ai_chat_stream_metadata SET status = ?, outcome = ?, completed_at = ? WHERE id = ?
 """
+COPY = """
+INSERT INTO cf_ai_chat_stream_chunks (stream_id, body, chunk_index, created_at)
+SELECT ?, body, chunk_index, created_at FROM cf_ai_chat_stream_chunks
+WHERE stream_id = ? ORDER BY chunk_index
+"""
 OF_TURN = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE turn_id = ? ORDER BY rowid DESC LIMIT 1
 """
@@ -97,7 +102,7 @@ class StoredStream:
     turn_id: str
     message_id: str
     status: StreamStatus = "streaming"
-    outcome: TurnOutcome | None = None
+    outcome: StoredOutcome | None = None
     continuation: bool = False
 
 
@@ -145,11 +150,16 @@ class StreamLog:
         else:
             self._database.run(APPEND, stream_id, body, index, self._clock.now_ms())
 
-    def close(self, stream_id: str, outcome: TurnOutcome) -> None:
+    def close(self, stream_id: str, outcome: StoredOutcome) -> None:
         """Record that nothing more is written to a log."""
         self._write_held()
         status: StreamStatus = "error" if outcome == "error" else "completed"
         self._database.run(CLOSE, status, outcome, self._clock.now_ms(), stream_id)
+
+    def copy(self, stream_id: str, to: str) -> None:
+        """Begin a log with all chunks of another, under the same indexes."""
+        self._write_held()
+        self._database.run(COPY, to, stream_id)
 
     def of_turn(self, turn_id: str) -> StoredStream | None:
         """The log of a turn; None when the turn has not begun."""

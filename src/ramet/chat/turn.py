@@ -19,6 +19,8 @@ TurnTrigger: TypeAlias = Literal[
     "recovery-retry",
 ]
 TurnOutcome: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
+StoredOutcome: TypeAlias = TurnOutcome | Literal["recovering"]
+"""How a request ended: `recovering` when another goes on with its answer (D4)."""
 
 Message: TypeAlias = JsonObject
 """A UI message: `{"id", "role", "parts": […], "metadata"?}`."""
@@ -53,7 +55,12 @@ class Turn:
     client_tools: Sequence[JsonObject] = ()
     """Tools that the browser executes: `{"name", "description"?, "parameters"?}`."""
     continuation: bool = False
-    """Whether the answer extends the last assistant message."""
+    """Whether the answer goes on with the last assistant message: what comes is added to it.
+
+    So it is when the first part of the answer was lost with an earlier process.
+    """
+    resumed: Sequence[JsonObject] = ()
+    """The chunks that are stored of an answer whose first producer was lost."""
 
 
 class TurnProducer(Protocol):

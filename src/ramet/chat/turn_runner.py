@@ -6,13 +6,22 @@ from contextlib import asynccontextmanager
 
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.abortable import Abortable
-from ramet.chat.answer import Answer
 from ramet.chat.live_turn import LiveTurn
+from ramet.chat.partial import closing_chunks, folded
 from ramet.chat.ports import ChatPorts, TurnWatcher
+from ramet.chat.recovery_progress import Progress
 from ramet.chat.repair import ChunkRepair
-from ramet.chat.settling import Ending, final_frame, settle
+from ramet.chat.settling import NOT_FINISHED, Ending, final_frame, settle
+from ramet.chat.stalls import StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
-from ramet.chat.turn import ChatErrorContext, Chunk, TurnProducer, TurnResult
+from ramet.chat.turn import (
+    ChatErrorContext,
+    Chunk,
+    Message,
+    StoredOutcome,
+    TurnProducer,
+    TurnResult,
+)
 from ramet.core.current import within, working_for
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
@@ -55,11 +64,14 @@ class TurnRunner:
         connection = ports.clients.of(live.sender) if live.sender is not None else None
         with working_for(ports.agent, connection), within(request_id=live.plan.request_id):
             ending = await self._ending_of(live)
-        self._watcher.turn_ending(live)
-        result = settle(ports, live, ending)
+        if ending is None:
+            status: StoredOutcome = "recovering"
+        else:
+            self._watcher.turn_ending(live)
+            status = settle(ports, live, ending).status
         events.emit(
             "chat:turn:finish",
-            {**payload, "status": result.status, "durationMs": context.clock.now_ms() - started},
+            {**payload, "status": status, "durationMs": context.clock.now_ms() - started},
         )
 
     def give_up(self, live: LiveTurn) -> None:
@@ -68,12 +80,15 @@ class TurnRunner:
         self._ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
         live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
 
-    async def _ending_of(self, live: LiveTurn) -> Ending:
+    async def _ending_of(self, live: LiveTurn) -> Ending | None:
+        """Run the turn and say how it ended; None when another goes on for it."""
         if live.is_cancelled():
             return Ending("aborted")
         try:
             self._begin(live)
             await self._stream(live)
+        except (StreamStalled, MemoryError) as stop:
+            return await self._stopped(live, stop)
         except StreamFailed as failure:
             return await self._failed(live, failure, str(failure))
         except asyncio.CancelledError as error:
@@ -85,6 +100,19 @@ class TurnRunner:
             self._ports.context.fence.check()
             return await self._failed(live, error, public_text(error, self._ports.context.ids))
         return Ending("aborted" if live.is_cancelled() else "completed")
+
+    async def _stopped(self, live: LiveTurn, stop: StreamStalled | MemoryError) -> Ending | None:
+        """Hand a turn over that cannot go on here but might in another attempt (CR-026)."""
+        stalled = isinstance(stop, StreamStalled)
+        if stalled:
+            payload: JsonObject = {"requestId": live.plan.request_id}
+            self._ports.context.events.emit("chat:stream:stalled", payload)
+        if live.is_cancelled():
+            return Ending("aborted")
+        if self._watcher.turn_lost(live, out_of_memory=not stalled):
+            return None
+        text = str(stop) if stalled else public_text(stop, self._ports.context.ids)
+        return await self._failed(live, stop, text)
 
     async def _failed(self, live: LiveTurn, error: BaseException, text: str) -> Ending:
         if live.is_cancelled():
@@ -111,27 +139,33 @@ class TurnRunner:
         with ports.context.database.transaction():
             ports.turns.start(plan.turn_id, ports.context.clock.now_ms())
             ports.log.open(stream)
+            if plan.resumes is not None:
+                ports.log.copy(plan.resumes, to=plan.stream_id)
+                ports.log.close(plan.resumes, "recovering")
         failpoint("turn.started")
-        extended = ports.transcript.some([plan.assistant_message_id]) if plan.continuation else []
-        live.answer = Answer(
-            plan.assistant_message_id,
-            continuation=plan.continuation,
-            extends=extended[0] if extended else None,
-        )
+        live.answer, live.resumed = folded(ports, stream)
+        live.next_index = len(live.resumed)
         live.phase = "streaming"
         self._watcher.turn_streams(live)
 
     async def _stream(self, live: LiveTurn) -> None:
         plan = live.plan
         last = plan.assistant_message_id if plan.continuation else (*plan.message_ids, None)[-1]
-        turn = live.as_turn(self._ports.transcript.until(last))
         repair = ChunkRepair(None if plan.continuation else plan.assistant_message_id)
+        repair.resume(live.resumed)
         writer = ChunkWriter(self._ports, live, cap=self._cap)
+        messages = self._ports.transcript.until(last)
+        if live.resumed:
+            if live.resumed[-1]["type"] == chunks.FINISH:
+                return
+            if not self._ports.family.resumes_steps:
+                messages = [*messages, *self._closed(live, repair, writer)]
+        turn = live.as_turn(messages)
         async with (
             Abortable(live.controller.signal),
             _closed_after(self._producer.produce(turn)) as given,
         ):
-            async for chunk in given:
+            async for chunk in self._lively(given):
                 if live.is_cancelled():
                     return
                 for repaired in repair.take(chunk):
@@ -139,6 +173,24 @@ class TurnRunner:
         if not live.is_cancelled():
             for repaired in repair.end():
                 writer.write(repaired)
+
+    def _closed(self, live: LiveTurn, repair: ChunkRepair, writer: "ChunkWriter") -> list[Message]:
+        """Close what a lost producer has left open, and give the message as it is now."""
+        for chunk in repair.end():
+            writer.write(chunk)
+        partial = live.answer.message() if live.answer is not None else None
+        if partial is None or live.answer is None:
+            return []
+        for chunk in closing_chunks(partial, reason=NOT_FINISHED):
+            writer.write(chunk)
+        whole = live.answer.message()
+        return [] if whole is None or live.plan.continuation else [whole]
+
+    def _lively(self, given: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
+        seconds = self._ports.hooks.stall_timeout()
+        if not seconds:
+            return given
+        return lively(given, self._ports.context.clock, most_seconds=seconds)
 
 
 class ChunkWriter:
@@ -149,6 +201,7 @@ class ChunkWriter:
         self._cap = cap
         self._log = ports.log
         self._clients = ports.clients
+        self._progress = Progress(ports.recovery, ports.context.clock)
         self._log_key = live.log_key
         self._envelope = frames.ChatChunkEnvelope(
             live.plan.request_id, continuation=live.plan.continuation
@@ -173,6 +226,7 @@ class ChunkWriter:
         self._log.append(live.plan.stream_id, index, body)
         failpoint("chat.chunk.committed")
         live.next_index = index + 1
+        self._progress.note(chunk["type"])
         if live.answer is not None:
             live.answer.add(chunk)
         if len(self._clients):

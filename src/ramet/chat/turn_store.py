@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ramet.chat.turn import TurnOutcome, TurnTrigger
+from ramet.chat.turn import StoredOutcome, TurnTrigger
 from ramet.core.json import dumps, loads
 from ramet.storage import Database, Row
 
-TurnStatus: TypeAlias = Literal["accepted", "running", "ended", "orphaned", "cleared"]
+TurnStatus: TypeAlias = Literal["accepted", "running", "recovering", "ended", "orphaned", "cleared"]
 """Where a turn stands.
 
+`recovering`: its producer was lost, and another turn is to go on for it;
 `orphaned`: its producer was lost with the process, and nobody was told the end yet (D4);
 `cleared`: it has ended and its messages were cleared.
 """
@@ -55,7 +56,22 @@ SELECT * FROM cf_chat_turns
 WHERE json_extract(request_ids, '$[0]') = ?
 ORDER BY rowid DESC LIMIT 1
 """
-UNFINISHED = "SELECT * FROM cf_chat_turns WHERE status IN ('accepted', 'running') ORDER BY rowid"
+GET = "SELECT * FROM cf_chat_turns WHERE turn_id = ?"
+UNFINISHED = """
+SELECT * FROM cf_chat_turns WHERE status IN ('accepted', 'running', 'recovering') ORDER BY rowid
+"""
+REQUESTS_OF_ROOT = """
+SELECT request_ids FROM cf_chat_turns WHERE recovery_root = ? ORDER BY rowid
+"""
+RECOVERING = """
+SELECT * FROM cf_chat_turns WHERE status = 'recovering' ORDER BY rowid LIMIT 1
+"""
+MARK_LOST = """
+UPDATE cf_chat_turns SET status = 'recovering', outcome = 'recovering' WHERE turn_id = ?
+"""
+CREATE_ROOT_INDEX = """
+CREATE INDEX IF NOT EXISTS cf_chat_turns_root ON cf_chat_turns (recovery_root)
+"""
 ORPHANED = """
 SELECT * FROM cf_chat_turns WHERE status = 'orphaned'
 ORDER BY started_at IS NULL, rowid DESC LIMIT 1
@@ -71,6 +87,7 @@ def create_turn_table(database: Database) -> None:
     database.run(CREATE)
     database.run(CREATE_STATUS_INDEX)
     database.run(CREATE_REQUEST_INDEX)
+    database.run(CREATE_ROOT_INDEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +100,7 @@ class StoredTurn:
     """Every request that this turn was known under; the last one is the newest."""
     trigger: TurnTrigger
     status: TurnStatus = "accepted"
-    outcome: TurnOutcome | None = None
+    outcome: StoredOutcome | None = None
     error_text: str | None = None
     message_ids: Sequence[str] = field(default=())
     """The user messages that the turn answers."""
@@ -127,7 +144,7 @@ class TurnStore:
     def end(
         self,
         turn_id: str,
-        outcome: TurnOutcome,
+        outcome: StoredOutcome,
         *,
         now: int,
         error_text: str | None = None,
@@ -135,6 +152,23 @@ class TurnStore:
     ) -> None:
         """Record how a turn ended."""
         self._database.run(END, status, outcome, error_text, now, turn_id)
+
+    def get(self, turn_id: str) -> StoredTurn | None:
+        """One turn."""
+        return _turn_or_none(self._database.one(GET, turn_id))
+
+    def mark_lost(self, turn_id: str) -> None:
+        """Record that a turn has no producer any more, and that another is to go on for it."""
+        self._database.run(MARK_LOST, turn_id)
+
+    def recovering(self) -> StoredTurn | None:
+        """The first lost turn that another one is still to go on for."""
+        return _turn_or_none(self._database.one(RECOVERING))
+
+    def requests_of(self, recovery_root: str) -> Sequence[str]:
+        """The requests of a turn and of those that have gone on for it."""
+        rows = self._database.query(REQUESTS_OF_ROOT, recovery_root)
+        return [request_id for row in rows for request_id in _ids(row["request_ids"])]
 
     def newest(self) -> StoredTurn | None:
         """The turn that was accepted last."""

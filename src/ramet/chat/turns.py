@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ramet.chat.live_turn import LiveTurn, OpenSubmit, TurnPlan
 from ramet.chat.ports import ChatPorts, TurnWatcher
+from ramet.chat.recovery_store import Asked
 from ramet.chat.settling import Ending, final_frame
 from ramet.chat.turn import TurnProducer, TurnResult, TurnTrigger
 from ramet.chat.turn_queue import TurnQueue
@@ -24,6 +26,31 @@ SUPERSEDED = "A newer question took its place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A lost turn that another goes on for."""
+
+    turn: StoredTurn
+    stream_id: str | None
+    """What is stored of its answer; None to begin anew."""
+
+
+class LostTurns(Protocol):
+    """The turns that are lost and have not gone on yet."""
+
+    def cancel(self, request_id: str) -> bool:
+        """Give one up."""
+        ...
+
+    def cancel_all(self) -> None:
+        """Give all up."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all: the chat was cleared."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRequest:
     """What a turn is asked for with."""
 
@@ -39,6 +66,8 @@ class TurnRequest:
     run_id: str | None = None
     continues: str | None = None
     """The assistant message that the answer extends."""
+    recovers: Recovered | None = None
+    """The lost turn that this one goes on for."""
     supersedes: Sequence[LiveTurn] = ()
     """The waiting turns whose place this one takes."""
     submit: OpenSubmit | None = None
@@ -53,6 +82,8 @@ class Turns:
         self._watcher = watcher
         self._runner = TurnRunner(ports, producer, watcher)
         self._queue: TurnQueue[LiveTurn] = TurnQueue(self._start)
+        self.lost: LostTurns | None = None
+        """Set once by the chat."""
 
     def __iter__(self) -> Iterator[LiveTurn]:
         """The running turn, then those that wait."""
@@ -69,8 +100,11 @@ class Turns:
         return None if self._queue.idle else "a chat turn is running or waiting"
 
     def find(self, request_id: str) -> LiveTurn | None:
-        """The turn of a request that has not ended."""
-        return next((live for live in self if live.plan.request_id == request_id), None)
+        """The turn of a request that has not ended, or the one that goes on for it."""
+        for live in self:
+            if request_id == live.plan.request_id or request_id in live.plan.former_requests:
+                return live
+        return None
 
     def current(self) -> LiveTurn | None:
         """The turn that the running code belongs to."""
@@ -125,6 +159,8 @@ class Turns:
                     created_at=now,
                 )
             )
+            asked = Asked(body=plan.body, client_tools=plan.client_tools)
+            self._ports.recovery.keep_asked(plan.turn_id, asked)
         failpoint("turn.recorded")
 
     def enqueue(self, live: LiveTurn, *, quiet: float = 0.0) -> None:
@@ -149,6 +185,7 @@ class Turns:
         except asyncio.CancelledError:
             if not self._ports.context.fence.down:
                 live.controller.abort(CANCELLED)
+                self.cancel(live.plan.request_id)
             raise
 
     def refuse_inside_turn(self) -> None:
@@ -164,11 +201,15 @@ class Turns:
         live = self.find(request_id)
         if live is not None:
             live.controller.abort(reason)
+        elif self.lost is not None:
+            self.lost.cancel(request_id)
 
     def cancel_all(self, reason: str = CANCELLED) -> None:
         """End every turn early, those that wait too."""
         for live in tuple(self):
             live.controller.abort(reason)
+        if self.lost is not None:
+            self.lost.cancel_all()
 
     def reset(self) -> None:
         """End every turn and forget what it was about: the chat was cleared (TQ-014)."""
@@ -179,6 +220,8 @@ class Turns:
             live.controller.abort(CLEARED)
         for live in stale:
             self._skip(live, CLEARED)
+        if self.lost is not None:
+            self.lost.clear()
 
     async def idle(self) -> None:
         """Wait until no turn runs or waits (TQ-003)."""
@@ -189,18 +232,24 @@ class Turns:
     def _plan(self, request: TurnRequest) -> TurnPlan:
         ids = self._ports.context.ids
         turn_id = ids.message_id("turn_")
+        lost = request.recovers.turn if request.recovers is not None else None
         return TurnPlan(
             request_id=request.request_id or ids.request_id(),
             turn_id=turn_id,
-            recovery_root=turn_id,
+            recovery_root=turn_id if lost is None else lost.recovery_root,
             stream_id=ids.url_safe(ID_LENGTH),
-            assistant_message_id=request.continues or ids.message_id("asst_"),
+            assistant_message_id=request.continues
+            or (ids.message_id("asst_") if lost is None else lost.assistant_message_id),
             continuation=request.continues is not None,
             trigger=request.trigger,
             message_ids=tuple(request.message_ids),
             body=request.body,
             client_tools=request.client_tools,
             run_id=request.run_id,
+            resumes=request.recovers.stream_id if request.recovers is not None else None,
+            former_requests=()
+            if lost is None
+            else self._ports.turns.requests_of(lost.recovery_root),
         )
 
     def _start(self, live: LiveTurn) -> None:
@@ -211,7 +260,7 @@ class Turns:
     def _finished(self, live: LiveTurn) -> None:
         if self._ports.context.fence.down:
             return
-        if live.result is None:
+        if live.result is None and not live.handed_over:
             self._runner.give_up(live)
         self._queue.finished(live)
         self._watcher.turn_ended(live)

@@ -9,6 +9,7 @@ from ramet.chat.child_tail import ChildTail
 from ramet.chat.concurrency import MessageConcurrency
 from ramet.chat.feature import Chat
 from ramet.chat.progress import ReportOutcome, checked_report
+from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryContext
 from ramet.chat.saving import run_continued, run_saved
 from ramet.chat.stream_reader import read_stored_run
 from ramet.chat.turn import ChatErrorContext, ChatResult, Message, TurnResult
@@ -37,6 +38,14 @@ class ChatVerbs:
     wait together; "drop" gives the new one back; `Debounce(seconds)` answers the newest once none
     has come for a while. What code starts, and a regenerated answer, always queues.
     """
+
+    chat_recovery: ChatRecovery | bool = ChatRecovery()
+    """How hard a turn that was lost with the process is brought to its end; False ends it (D4).
+
+    Read before `on_start`.
+    """
+    chat_stream_stall_timeout: Duration = 0
+    """Seconds without a chunk after which an answer is taken up anew; 0 waits without end."""
 
     read_stored_run = staticmethod(read_stored_run)
     """Reads a run's items from a stored agent of this class without opening it."""
@@ -130,6 +139,13 @@ class ChatVerbs:
         """Run when a turn failed, before clients are told; may be async.
 
         A returned text, or the message of a returned exception, is shown instead of the error's.
+        """
+
+    def on_chat_recovery(self, ctx: ChatRecoveryContext) -> object:
+        """Say what is to become of a turn that was lost; may be async.
+
+        Return a `ChatRecoveryDecision`, or None to keep what there is and go on. Raising ends the
+        turn with an error.
         """
 
     def format_agent_tool_input(

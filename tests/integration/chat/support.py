@@ -15,6 +15,8 @@ END = object()
 class Fed(AIChatAgent[object]):
     """Gives what the test puts in; an exception is raised, `END` ends the answer."""
 
+    chat_recovery = False
+
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self.results: list[ChatResult] = []

@@ -20,6 +20,8 @@ from tests.integration.chat.support import END, ack, chunk_of, responses
 class Reporter(AIChatAgent[object]):
     """Streams the texts that it is given, and reports what is a dict."""
 
+    chat_recovery = False
+
     def __init__(self) -> None:
         self.feed: asyncio.Queue[Any] = asyncio.Queue()
         self.outcomes: list[str] = []

@@ -1,0 +1,75 @@
+"""What is stored of an answer that was cut off: its chunks, and the message they make."""
+
+from collections.abc import Iterator
+
+from ramet.agent_tools.records import StoredChunk
+from ramet.chat.answer import Answer
+from ramet.chat.ports import ChatPorts
+from ramet.chat.recovery_policy import awaits_client, tool_names
+from ramet.chat.stream_log import StoredStream
+from ramet.chat.stream_reader import StreamReader
+from ramet.chat.turn import Message
+from ramet.chat.turn_store import StoredTurn
+from ramet.core.json import JsonObject, loads_object
+from ramet.protocol import chunks, tool_parts
+from ramet.protocol.messages import parts_of, with_parts
+
+
+def stored_items(ports: ChatPorts, stream: StoredStream) -> Iterator[StoredChunk]:
+    """The stored chunks of an answer in order, with the milestones of its run among them."""
+    run = ports.runs.of_request(stream.request_id)
+    reader = StreamReader(
+        lambda after, limit: ports.log.page(stream.stream_id, after=after, limit=limit),
+        lambda after: [] if run is None else ports.runs.milestones(run.run_id, after=after),
+    )
+    while not reader.at_end:
+        yield from reader.next_page()
+
+
+def folded(ports: ChatPorts, stream: StoredStream) -> tuple[Answer, list[JsonObject]]:
+    """An answer as far as it is stored, and its chunks; one that extends a message begins there."""
+    extended = ports.transcript.some([stream.message_id]) if stream.continuation else []
+    answer = Answer(
+        stream.message_id,
+        continuation=stream.continuation,
+        extends=extended[0] if extended else None,
+    )
+    numbered: list[JsonObject] = []
+    for item in stored_items(ports, stream):
+        chunk = loads_object(item.body)
+        if chunk is not None:
+            answer.add(chunk)
+            if item.kind == "chunk":
+                numbered.append(chunk)
+    return answer, numbered
+
+
+def partial_message(ports: ChatPorts, turn: StoredTurn) -> Message | None:
+    """The message of a turn that was cut off, with everything still open; None without content."""
+    stream = ports.log.of_turn(turn.turn_id)
+    return None if stream is None else folded(ports, stream)[0].message()
+
+
+def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: Message | None) -> bool:
+    """Whether an answer has stopped for an approval, or for a tool that the browser executes."""
+    return awaits_client(partial, tool_names(ports.recovery.asked(turn.turn_id).client_tools))
+
+
+def parked(partial: Message) -> Message:
+    """The message with nothing left open but the calls that a person or a browser is to answer."""
+    return with_parts(partial, [_parked(part) for part in parts_of(partial)])
+
+
+def closing_chunks(partial: Message, *, reason: str) -> list[JsonObject]:
+    """What tells clients that the tool calls under way in a partial answer were interrupted."""
+    running = {tool_parts.INPUT_STREAMING, tool_parts.INPUT_AVAILABLE}
+    return [
+        chunks.tool_output_error(call_id, reason)
+        for part in parts_of(partial)
+        if (call_id := tool_parts.tool_call_id(part)) is not None
+        and (part.get("state") in running or part.get("preliminary") is True)
+    ]
+
+
+def _parked(part: JsonObject) -> JsonObject:
+    return {**part, "state": "done"} if part.get("state") == "streaming" else part
