@@ -134,7 +134,6 @@ class FiberRunner:
 
         What wakes the agent is written here, before the fiber's own row is (D6).
         """
-        self._ports.fence.check()
         release = self._hold()
         try:
             self._lease(fiber.id)

@@ -335,7 +335,24 @@ async def test_an_old_task_does_not_touch_the_fiber_that_took_its_id(world: Worl
     assert found is not None
     assert (found.name, found.status, found.snapshot) == ("new", "running", None)
     assert (world.runs(), agent.fibers.holders) == (["f"], 1)
+    await agent.fibers.recover()
+    assert world.told == []
     assert await agent.cancel_fiber("f") is True
+
+
+@pytest.mark.behaviour("FB-035")
+async def test_an_id_may_be_used_again_before_the_cancelled_task_has_ended(world: World) -> None:
+    agent = await world.open()
+    await agent.start_fiber("old", forever, fiber_id="f")
+    await quiet()
+    await agent.cancel_fiber("f")
+    agent.delete_fibers()
+    await agent.start_fiber("new", forever, fiber_id="f")
+    await quiet()
+    found = agent.inspect_fiber("f")
+    assert found is not None
+    assert (found.name, found.status) == ("new", "running")
+    assert agent.fibers.holders == 1
 
 
 @pytest.mark.behaviour("FB-035")
