@@ -29,7 +29,7 @@ from ramet.think.model_seam import resolve_model
 from ramet.think.step_loop import LoopParts, StepLoop
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
 from ramet.think.submission_store import SUBMISSION_MIGRATIONS
-from ramet.think.submissions import SubmissionPorts, Submissions
+from ramet.think.submissions import DRAIN_SUBMISSIONS, SubmissionPorts, Submissions
 from ramet.think.tool_gathering import gather
 from ramet.think.toolbox import RETRIES, Toolbox, held_open
 from ramet.think.turn_verbs import ThinkTurnVerbs
@@ -64,10 +64,11 @@ class ThinkRuntime(ChatRuntime):
             SubmissionPorts(
                 chat=self.chat,
                 hook=agent.on_submission_status,
-                drain_later=self.drain_submissions_later,
+                wake=self.durable.schedules.wake,
                 recovery_owns=self.recovery_owns,
             )
         )
+        self.internal[DRAIN_SUBMISSIONS] = self.submissions.woken
         self.busy_checks.append(self.submissions.busy)
 
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
@@ -85,10 +86,6 @@ class ThinkRuntime(ChatRuntime):
         """Forget what the model said and was told, and skip what was submitted."""
         self._steps.keep_only(self.chat.transcript.__contains__)
         self.submissions.cleared()
-
-    def drain_submissions_later(self) -> None:
-        """Have what was submitted answered soon."""
-        self.context.background.start(self.submissions.drain(), name="submissions")
 
     def recovery_owns(self, request_id: str) -> bool:
         """Whether chat recovery goes on with the turn of a request: nobody does."""

@@ -32,6 +32,10 @@ from ramet.think.submission_records import (
 )
 from ramet.think.submission_store import SubmissionStore
 
+DRAIN_SUBMISSIONS = "_drainThinkSubmissions"
+"""The internal handler that goes on with submissions, should a crash have left some."""
+RESUME_MS = 30_000
+"""While something waits the agent is woken no further away than this: what a crash costs."""
 MOST_LISTED = 100
 MOST_DELETED = 500
 ID_LENGTH = 16
@@ -46,9 +50,8 @@ class SubmissionPorts:
     chat: Chat
     hook: Callable[[Submission], object]
     """The user's `on_submission_status`, which may be a coroutine function."""
-    drain_later: Callable[[], object]
-    """Has `drain` called soon, after a crash too. Called before a row is written (D6), and after.
-    """
+    wake: Callable[[str, int | None], object]
+    """Has a handler called at a moment, in place of the one before; None for never."""
     recovery_owns: Callable[[str], bool]
     """Whether chat recovery goes on with the turn of a request (SB-013)."""
 
@@ -67,6 +70,7 @@ class Submissions:
         self._context = ports.chat.ports.context
         self._store = SubmissionStore(self._context.database)
         self._due = False
+        self._promised = False
         self._draining = False
         self._announcing = 0
         self._telling = 0
@@ -160,6 +164,12 @@ class Submissions:
         if self._store.first_pending() is not None:
             self._drain_soon()
 
+    async def woken(self) -> None:
+        """Go on, and be woken again while something waits; the handler `DRAIN_SUBMISSIONS`."""
+        self._promised = False
+        if self._store.first_pending() is not None:
+            self._drain_soon()
+
     async def drain(self) -> None:
         """Answer what waits, one at a time; returns at once when that is being done."""
         self._due = False
@@ -170,6 +180,7 @@ class Submissions:
             while not self._announcing:
                 pending = self._store.first_pending()
                 if pending is None:
+                    self._nothing_waits()
                     return
                 await self._run(pending)
         finally:
@@ -293,7 +304,19 @@ class Submissions:
 
     def _drain_soon(self) -> None:
         self._due = True
-        self._ports.drain_later()
+        self._promise()
+        self._context.background.start(self.drain(), name="submissions")
+
+    def _promise(self) -> None:
+        """Be woken should a crash come first; this stands before what it is for (D6)."""
+        if not self._promised:
+            self._promised = True
+            self._ports.wake(DRAIN_SUBMISSIONS, self._context.clock.now_ms() + RESUME_MS)
+
+    def _nothing_waits(self) -> None:
+        if self._promised:
+            self._promised = False
+            self._ports.wake(DRAIN_SUBMISSIONS, None)
 
     async def _tell(self, submission_id: str) -> None:
         """Report the status of a submission, and run the hook (SB-017); a crash loses the call."""

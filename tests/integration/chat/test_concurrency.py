@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import ramet
+from ramet.chat.concurrency import MessageConcurrency
 from ramet.core.json import JsonObject
 from ramet.errors import InvalidOptions
 from ramet.protocol import types
@@ -26,19 +27,19 @@ from tests.integration.chat.support import (
 
 
 class Latest(Fed):
-    message_concurrency = "latest"
+    message_concurrency: MessageConcurrency = "latest"
 
 
 class Merging(Fed):
-    message_concurrency = "merge"
+    message_concurrency: MessageConcurrency = "merge"
 
 
 class Dropping(Fed):
-    message_concurrency = "drop"
+    message_concurrency: MessageConcurrency = "drop"
 
 
 class Debouncing(Fed):
-    message_concurrency = ramet.Debounce()
+    message_concurrency: MessageConcurrency = ramet.Debounce()
 
 
 class Mistaken(Fed):

@@ -63,3 +63,38 @@ def test_all_that_has_not_finished_is_listed_in_order() -> None:
         turns.add(item)
     turns.finished("a")
     assert list(turns) == ["b", "c"]
+
+
+@pytest.mark.behaviour("TQ-020")
+def test_a_held_item_counts_as_waiting_but_gets_its_place_only_when_released() -> None:
+    started: list[str] = []
+    queue = TurnQueue[str](started.append)
+    idle: list[bool] = []
+    queue.hold("late")
+    queue.when_idle(lambda: idle.append(True))
+    assert (list(queue), queue.idle, started, idle) == (["late"], False, [], [])
+    queue.add("first")
+    queue.add("second")
+    queue.release("late")
+    queue.release("late")
+    assert (started, list(queue)) == (["first"], ["first", "second", "late"])
+    for item in ("first", "second", "late"):
+        queue.finished(item)
+    assert (started, idle) == (["first", "second", "late"], [True])
+
+
+@pytest.mark.behaviour("TQ-002")
+def test_what_was_withdrawn_never_starts_and_a_reset_gives_back_held_items_too() -> None:
+    started: list[str] = []
+    queue = TurnQueue[str](started.append)
+    for item in ("active", "gone", "stays"):
+        queue.add(item)
+    queue.hold("held")
+    queue.hold("gone too")
+    for item in ("gone", "gone too", "active"):
+        queue.withdraw(item)
+    assert list(queue) == ["active", "stays", "held"]
+    assert queue.reset() == ["stays", "held"]
+    queue.release("held")
+    queue.finished("active")
+    assert started == ["active"]

@@ -1,0 +1,71 @@
+"""The rules of durable submissions that need only values."""
+
+import pytest
+
+from ramet.errors import InvalidArguments
+from ramet.think.submission_records import (
+    HALF_APPLIED,
+    INTERRUPTED,
+    TERMINAL,
+    UNREADABLE,
+    AfterRestart,
+    Fail,
+    LeaveRunning,
+    RunAgain,
+    Submission,
+    after_restart,
+    listed,
+    the_one,
+)
+
+
+@pytest.mark.behaviour("SB-011", "SB-012", "SB-013", "SB-014")
+@pytest.mark.parametrize(
+    ("applied", "readable", "in_history", "owned", "expected"),
+    [
+        (False, True, 0, False, RunAgain()),
+        (False, True, 0, True, RunAgain()),
+        (False, True, 1, False, Fail(HALF_APPLIED)),
+        (False, False, 0, False, Fail(UNREADABLE)),
+        (True, True, 2, True, LeaveRunning()),
+        (True, False, 0, True, LeaveRunning()),
+        (True, True, 2, False, Fail(INTERRUPTED)),
+    ],
+)
+def test_after_a_restart_only_what_left_no_trace_is_run_again(
+    *, applied: bool, readable: bool, in_history: int, owned: bool, expected: AfterRestart
+) -> None:
+    decision = after_restart(applied=applied, readable=readable, in_history=in_history, owned=owned)
+    assert decision == expected
+
+
+def submission(submission_id: str, key: str | None = None) -> Submission:
+    return Submission(
+        submission_id=submission_id,
+        request_id=submission_id,
+        status="pending",
+        created_at=0,
+        idempotency_key=key,
+    )
+
+
+@pytest.mark.behaviour("SB-005")
+def test_an_id_and_a_key_name_one_submission_or_are_refused() -> None:
+    one, other = submission("s1", "k1"), submission("s2", "k2")
+    assert the_one(one, one, submission_id="s1", key="k1") is one
+    assert the_one(one, None, submission_id="s1", key=None) is one
+    assert the_one(None, one, submission_id=None, key="k1") is one
+    assert the_one(None, None, submission_id="s3", key="k3") is None
+    with pytest.raises(InvalidArguments, match="'k2' belongs to the submission 's2', not to 's1'"):
+        the_one(one, other, submission_id="s1", key="k2")
+    with pytest.raises(InvalidArguments, match="has the idempotency key 'k1', not 'k9'"):
+        the_one(one, None, submission_id="s1", key="k9")
+
+
+@pytest.mark.behaviour("SB-016")
+def test_statuses_are_asked_for_by_name() -> None:
+    assert listed(None) == TERMINAL | {"pending", "running"}
+    assert listed("error") == {"error"}
+    assert listed(["error", "pending"]) == {"error", "pending"}
+    with pytest.raises(InvalidArguments, match="'done' is not one of the statuses"):
+        listed("done")
