@@ -11,7 +11,7 @@ from ramet.core.current import working_for
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.json import JsonObject
 from ramet.errors import RametError
-from ramet.fibers.records import FiberResult, InterruptedFiber
+from ramet.fibers.records import InterruptedFiber
 from ramet.protocol import frames
 
 _log = logging.getLogger("ramet.agent")
@@ -104,11 +104,10 @@ class Hooks:
         """Run `on_state_changed`, after the broadcast."""
         self._fire(lambda: self._agent.on_state_changed(state, source), source)
 
-    async def fiber_recovered(self, fiber: InterruptedFiber) -> FiberResult | None:
-        """Run `on_fiber_recovered`; anything but a `FiberResult` counts as nothing."""
+    async def fiber_recovered(self, fiber: InterruptedFiber) -> object:
+        """Run `on_fiber_recovered`."""
         with working_for(self._agent):
-            result = await _finished(self._agent.on_fiber_recovered(fiber))
-        return result if isinstance(result, FiberResult) else None
+            return await _finished(self._agent.on_fiber_recovered(fiber))
 
     async def agent_tool_started(self, run: RunInfo) -> None:
         """Run `on_agent_tool_start`; what it raises refuses the run."""
