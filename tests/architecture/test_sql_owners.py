@@ -25,6 +25,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "chat/turn_store.py": frozenset({"cf_chat_turns"}),
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
     "think/step_store.py": frozenset({"cf_think_steps"}),
+    "think/submission_store.py": frozenset({"cf_think_submissions"}),
     "demo/corpus.py": frozenset({"passages"}),
 }
 
