@@ -16,6 +16,7 @@ from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
 from ramet.fibers.verbs import FiberVerbs
 from ramet.queue.verbs import QueueVerbs
+from ramet.schedules.retries import RetryVerbs
 from ramet.schedules.verbs import ScheduleVerbs
 from ramet.state.verbs import StateVerbs
 from ramet.storage import Row, Schema, SqlValue
@@ -32,6 +33,7 @@ class Agent(
     SubAgentVerbs,
     ScheduleVerbs,
     QueueVerbs,
+    RetryVerbs,
     FiberVerbs,
     AgentToolVerbs,
     Generic[S],
@@ -166,5 +168,6 @@ class Agent(
         self._ramet_sub_agents = runtime.sub_agents
         self._ramet_schedules = runtime.durable.schedules
         self._ramet_queue = runtime.durable.queue
+        self._ramet_retries = runtime.durable.retries
         self._ramet_fibers = runtime.durable.fibers
         self._ramet_agent_tools = runtime.agent_tools

@@ -6,6 +6,7 @@ from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooks
 from ramet.core.alarm import Alarm
 from ramet.core.paths import AgentPath
+from ramet.core.retry import Retrier
 from ramet.fibers.feature import Fibers
 from ramet.fibers.ports import RECOVER_FIBERS, FiberPorts
 from ramet.fibers.ports import RootSide as FiberRootSide
@@ -14,6 +15,7 @@ from ramet.queue.ports import RESUME_QUEUE, QueuePorts
 from ramet.schedules.feature import Schedules
 from ramet.schedules.ports import EXECUTE_SCHEDULE, SchedulePorts
 from ramet.schedules.ports import RootSide as ScheduleRootSide
+from ramet.schedules.retries import Retries
 
 
 class Durable:
@@ -46,6 +48,9 @@ class Durable:
                 agent=agent,
                 wake=self.schedules.wake,
             )
+        )
+        self.retries = Retries(
+            retrier=Retrier(clock=context.clock, ids=context.ids), defaults=context.options.retry
         )
         internal[EXECUTE_SCHEDULE] = self.schedules.execute
         internal[RESUME_QUEUE] = self.queue.woken

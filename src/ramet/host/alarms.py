@@ -7,7 +7,7 @@ from functools import partial
 from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
-from ramet.errors import AddressError, NotRunning
+from ramet.errors import AddressError, InstanceGone, NotRunning
 from ramet.host.instances import Instances
 from ramet.host.tasks import new_task
 from ramet.host.wakeups import WakeupIndex
@@ -72,6 +72,9 @@ class Alarms:
         except AddressError:
             _log.warning("%s has an alarm but cannot be reached; it is forgotten", root)
             self._index.set(root, None)
+        except InstanceGone:
+            # If it was deleted nothing is left to put off; if it was stopped it is opened again.
+            self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)
         except Exception:  # noqa: BLE001 - whatever kept the alarm from running, it is tried again
             _log.exception("The alarm of %s failed; it is tried again", root)
-            self._index.set(root, self._clock.now_ms() + TRY_AGAIN_MS)
+            self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)

@@ -1,6 +1,6 @@
 """Removes agents: stops what runs, then deletes the files of an agent and of all below it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ramet.core.clock import Clock
 from ramet.core.paths import AgentPath
@@ -12,10 +12,18 @@ from ramet.sub_agents.registry import SubAgentRegistry
 class Deletion:
     """Deletes agents with everything below them."""
 
-    def __init__(self, instances: Instances, files: DataDirectory, clock: Clock) -> None:
+    def __init__(
+        self,
+        instances: Instances,
+        files: DataDirectory,
+        clock: Clock,
+        *,
+        forget_alarm: Callable[[AgentPath], object],
+    ) -> None:
         self._instances = instances
         self._files = files
         self._clock = clock
+        self._forget_alarm = forget_alarm
 
     def delete(self, target: AgentPath) -> None:
         """Stop the agents at and below `target`, forget them in the parent, remove their files.
@@ -31,6 +39,8 @@ class Deletion:
             root.runtime.durable.forget(target)
         told = "The agent was destroyed" if target.is_root else "Sub-agent deleted"
         self._instances.end(target, "it was deleted", close_sockets=told)
+        if target.is_root:
+            self._forget_alarm(target)  # now that nothing of it can set the alarm again
         for path in stored:
             self._files.delete(path)
 

@@ -75,7 +75,9 @@ class Host:
         self._database: Database | None = None
         self._wakeups: WakeupIndex | None = None
         self._alarms: Alarms | None = None
-        self._deletion = Deletion(self.instances, self.files, clock)
+        self._deletion = Deletion(
+            self.instances, self.files, clock, forget_alarm=self._forget_alarm
+        )
         self._gate = Gate(self.instances, classes)
         self._outside = InstanceCaller(instances=self.instances, path=None, fence=Fence("the host"))
 
@@ -209,6 +211,10 @@ class Host:
         """The database of an agent that is in memory."""
         instance = self.instances.live(path)
         return None if instance is None else instance.database
+
+    def _forget_alarm(self, root: AgentPath) -> None:
+        if self._wakeups is not None:
+            self._wakeups.set(root, None)
 
     def _alarm_due(self) -> None:
         if self._alarms is not None and self.running:

@@ -29,6 +29,7 @@ PROMISE = """
 INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
 ON CONFLICT (root) DO UPDATE SET due_ms = min(due_ms, excluded.due_ms)
 """
+PUT_OFF = "UPDATE ramet_wakeups SET due_ms = ? WHERE root = ? AND due_ms <= ?"
 REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
 DUE = "SELECT root, due_ms FROM ramet_wakeups WHERE due_ms <= ? ORDER BY due_ms LIMIT ?"
 NEXT = "SELECT min(due_ms) AS due_ms FROM ramet_wakeups"
@@ -59,6 +60,10 @@ class WakeupIndex:
         """Note that a root must be awake at a moment or earlier. Committed on return."""
         self._database.run(PROMISE, dumps(root.to_json()), due_ms)
         self._at(due_ms)
+
+    def put_off(self, root: AgentPath, due_ms: int) -> None:
+        """Move a moment that has come to a later one, unless it was moved or removed meanwhile."""
+        self._database.run(PUT_OFF, due_ms, dumps(root.to_json()), self._clock.now_ms())
 
     def due(self, limit: int) -> list[AgentPath]:
         """The roots whose moment has come, the longest overdue first."""
