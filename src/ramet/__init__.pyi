@@ -9,6 +9,10 @@ from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
 from ramet.chat.chat_agent import AIChatAgent as AIChatAgent
 from ramet.chat.concurrency import Debounce as Debounce
+from ramet.chat.recovery_options import ChatRecovery as ChatRecovery
+from ramet.chat.recovery_options import ChatRecoveryContext as ChatRecoveryContext
+from ramet.chat.recovery_options import ChatRecoveryDecision as ChatRecoveryDecision
+from ramet.chat.recovery_options import ChatRecoveryExhausted as ChatRecoveryExhausted
 from ramet.chat.turn import Turn as Turn
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
@@ -28,5 +32,6 @@ from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pyda
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
 from ramet.think.submission_records import Submission as Submission
+from ramet.think.idempotent import idempotent as idempotent
 from ramet.think.think import Think as Think
 from ramet.think.turn_modes import TurnCallback as TurnCallback

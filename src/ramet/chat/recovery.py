@@ -140,6 +140,15 @@ class Recovery:
                 self._ports.errors.report(error)
                 await self._give_up(lost, "recovery_error")
 
+    def owns(self, request_id: str) -> bool:
+        """Whether a request's turn goes on, or is still to."""
+        turn = self._ports.turns.of_request(request_id)
+        if turn is None:
+            return False
+        going_on = (live.plan.recovery_root for live in self._turns)
+        waiting = (lost.turn.recovery_root for lost in self._lost.values())
+        return turn.recovery_root in {*going_on, *waiting}
+
     def cancel(self, request_id: str) -> bool:
         """Give up a lost turn that has not gone on yet; False when there is none."""
         for lost in tuple(self._lost.values()):

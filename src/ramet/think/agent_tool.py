@@ -14,6 +14,7 @@ from ramet.agent_tools.verbs import AgentToolVerbs
 from ramet.core.current import current, within
 from ramet.core.json import JsonObject, JsonValue
 from ramet.errors import NoCurrentAgent
+from ramet.think.idempotent import noted
 
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WRAPPED = "input"
@@ -73,9 +74,10 @@ def agent_tool(
             )
         return answer(result, structured=output is not None)
 
-    return Tool.from_schema(
+    tool = Tool[object].from_schema(
         run, tool_name, description, question.schema, takes_ctx=True, args_validator=check
     )
+    return noted(tool, always=True)
 
 
 def answer(result: RunResult[object], *, structured: bool) -> object:

@@ -77,7 +77,7 @@ class ChunkWriter:
     def wire_ids(self, response: ModelResponse) -> list[str]:
         """The wire ids of the response's tool calls, in call order."""
         return [
-            self._calls.get(part) or self._wire_ids.assign(call.tool_call_id)
+            self._calls.get(part) or self._wire_ids.assign(call.tool_call_id, call.tool_name)
             for part, call in enumerate(response.parts)
             if isinstance(call, ToolCallPart)
         ]
@@ -95,5 +95,5 @@ class ChunkWriter:
     def _start_call(self, part: int, call_id: str, tool_name: str) -> Iterator[JsonObject]:
         if part in self._calls:
             return
-        self._calls[part] = self._wire_ids.assign(call_id)
+        self._calls[part] = self._wire_ids.assign(call_id, tool_name)
         yield chunks.tool_input_start(self._calls[part], tool_name)

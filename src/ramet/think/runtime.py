@@ -1,7 +1,7 @@
 """A live `Think` from the inside: a chat agent whose turns are answered by the step loop."""
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -23,11 +23,12 @@ from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
-from ramet.think.history import model_history
+from ramet.think.history import model_history, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
-from ramet.think.step_loop import LoopParts, StepLoop
-from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
+from ramet.think.overlap import Overlap
+from ramet.think.step_loop import Beginning, LoopParts, StepLoop
+from ramet.think.step_store import THINK_MIGRATIONS, StepStore, StoredStep, TurnKey
 from ramet.think.submission_store import SUBMISSION_MIGRATIONS
 from ramet.think.submissions import DRAIN_SUBMISSIONS, SubmissionPorts, Submissions
 from ramet.think.tool_gathering import gather
@@ -79,7 +80,7 @@ class ThinkRuntime(ChatRuntime):
         """Open as any chat agent, then forget the steps of answers that are gone."""
         self.submissions.note_unfinished()
         await super().start()
-        self._steps.keep_only(self.chat.transcript.__contains__)
+        self._steps.keep_only(self.chat.expects)
         self.submissions.resume()
 
     def chat_cleared(self) -> None:
@@ -88,14 +89,16 @@ class ThinkRuntime(ChatRuntime):
         self.submissions.cleared()
 
     def recovery_owns(self, request_id: str) -> bool:
-        """Whether chat recovery goes on with the turn of a request: nobody does."""
-        return False
+        """Whether chat recovery goes on with the turn of a request."""
+        return self.chat.recovery.owns(request_id)
 
     async def _answer(self, turn: Turn) -> AsyncGenerator[JsonObject]:
         think = self._think
         await settled(think.before_turn(turn))
         model = await self._model()
-        messages = self._history(turn)
+        overlap = Overlap(turn.resumed)
+        begun = self._begun(turn)
+        messages = self._history(turn, begun[: overlap.first_step])
         context = RunContext[object](
             deps=think,
             model=model,
@@ -112,7 +115,7 @@ class ThinkRuntime(ChatRuntime):
                 model=model,
                 toolbox=toolbox,
                 journal=self._steps.journal(
-                    TurnKey(turn_id=turn.turn_id, message_id=turn.assistant_message_id)
+                    TurnKey(turn_id=turn.recovery_root, message_id=turn.assistant_message_id)
                 ),
                 wire_ids=WireIds(self._steps, self.context.ids, taken=self.chat.tool_calls()),
                 background=self.context.background,
@@ -121,16 +124,35 @@ class ThinkRuntime(ChatRuntime):
                 usage=context.usage,
                 hooks=hooks,
             )
-            async with aclosing(StepLoop(parts, messages).chunks()) as chunks:
-                async for chunk in chunks:
-                    if "on_chunk" in self._hooks_overridden:
-                        await settled(think.on_chunk(chunk))
-                    yield chunk
+            known = begun[overlap.first_step :]
+            beginning = Beginning(
+                first_step=overlap.first_step,
+                steps=known,
+                cut_calls=() if known else overlap.dangling_calls,
+            )
+            async with aclosing(StepLoop(parts, messages, beginning).chunks()) as chunks:
+                async for given in chunks:
+                    for chunk in overlap.take(given):
+                        if "on_chunk" in self._hooks_overridden:
+                            await settled(think.on_chunk(chunk))
+                        yield chunk
 
-    def _history(self, turn: Turn) -> list[ModelMessage]:
-        self._steps.keep_only(self.chat.transcript.__contains__)
-        steps = self._steps.steps_of(str(message["id"]) for message in turn.messages)
-        return model_history(turn.messages, steps)
+    def _begun(self, turn: Turn) -> Sequence[StoredStep]:
+        """The steps that are there of an answer whose first producer was lost (D5)."""
+        root, steps = turn.recovery_root, self._steps.steps_of_turn(turn.recovery_root)
+        if steps and not turn.resumed:
+            self._steps.forget_from(root, 0)
+            return ()
+        if steps and steps[-1].response.state == "interrupted":
+            self._steps.forget_from(root, len(steps) - 1)
+            return steps[:-1]
+        return steps
+
+    def _history(self, turn: Turn, begun: Sequence[StoredStep]) -> list[ModelMessage]:
+        self._steps.keep_only(self.chat.expects)
+        ids = (str(message["id"]) for message in turn.messages)
+        steps = self._steps.steps_of(ids, besides=turn.recovery_root)
+        return [*model_history(turn.messages, steps), *native_messages(begun)]
 
     async def _model(self) -> Model:
         chosen, owner = await settled(self._think.get_model()), type(self._think).__name__

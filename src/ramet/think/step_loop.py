@@ -28,11 +28,17 @@ from ramet.protocol.chunks import FinishReason
 from ramet.think.chunk_writer import ChunkWriter
 from ramet.think.hooks import NO_HOOKS, StepHooks
 from ramet.think.model_seam import ModelCall, ModelStream
-from ramet.think.tool_outcome import PlannedCall, ToolOutcome
+from ramet.think.overlap import DanglingCall
+from ramet.think.step_store import StoredStep
+from ramet.think.tool_outcome import PlannedCall, ToolOutcome, failed, recalled, wire_input
 from ramet.think.toolbox import Toolbox
-from ramet.think.wire_ids import WireIds
+from ramet.think.wire_ids import IdSource, ReissuedIds, WireIds
 
 STEP_LIMIT: Final = "I stopped here: this turn has reached its limit of {limit} steps."
+
+INTERRUPTED_TOOL: Final = (
+    "The tool call was interrupted before it could finish; it may or may not have had its effect."
+)
 
 _FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "stop": "stop",
@@ -71,16 +77,35 @@ class LoopParts:
     hooks: StepHooks = NO_HOOKS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """What an earlier process has left of an answer."""
+
+    first_step: int = 0
+    """The step to begin with: those before it are part of the history."""
+    steps: Sequence[StoredStep] = ()
+    """The steps from there on that the model has answered already."""
+    cut_calls: Sequence[DanglingCall] = ()
+    """The tool calls that the model was about to make when it was cut off."""
+
+
 class StepLoop:
     """Answers one turn.
 
     Args:
         parts: What it works with.
         messages: The history, ending with what the model is to answer; the loop adds to the list.
+        beginning: What is there of the answer already.
     """
 
-    def __init__(self, parts: LoopParts, messages: list[ModelMessage]) -> None:
+    def __init__(
+        self,
+        parts: LoopParts,
+        messages: list[ModelMessage],
+        beginning: Beginning = Beginning(),
+    ) -> None:
         self._parts = parts
+        self._beginning = beginning
         self._messages = messages
         self._calls: list[PlannedCall] = []
         self._reason: FinishReason = "stop"
@@ -93,13 +118,23 @@ class StepLoop:
         """
         parts = self._parts
         caller = current()
-        for step in range(parts.max_steps):
-            await parts.hooks.starting_step(step)
+        beginning = self._beginning
+        for step in range(beginning.first_step, parts.max_steps):
+            place = step - beginning.first_step
+            known = beginning.steps[place] if place < len(beginning.steps) else None
+            if known is None:
+                await parts.hooks.starting_step(step)
             yield chunks.start_step()
-            async with aclosing(self._ask(step)) as said:
-                async for chunk in said:
+            if known is not None:
+                for chunk in await self._recall(step, known):
                     yield chunk
-            async with aclosing(self._run_calls(caller)) as outputs:
+            else:
+                ids = ReissuedIds(beginning.cut_calls, parts.wire_ids)
+                again = place == len(beginning.steps) and bool(beginning.cut_calls)
+                async with aclosing(self._ask(step, ids if again else parts.wire_ids)) as said:
+                    async for chunk in said:
+                        yield chunk
+            async with aclosing(self._run_calls(caller, known)) as outputs:
                 async for chunk in outputs:
                     yield chunk
             yield chunks.finish_step()
@@ -109,10 +144,25 @@ class StepLoop:
         for chunk in self._stop_at_limit():
             yield chunk
 
-    async def _ask(self, step: int) -> AsyncGenerator[JsonObject]:
+    async def _recall(self, step: int, known: StoredStep) -> Sequence[JsonObject]:
+        """Take a step that the model has answered before; give its calls as clients see them."""
+        await self._parts.toolbox.prepare(step)
+        self._remember(known.response, [*known.results])
+        return [
+            chunk
+            for planned in self._calls
+            for chunk in (
+                chunks.tool_input_start(planned.wire_id, planned.call.tool_name),
+                chunks.tool_input_available(
+                    planned.wire_id, planned.call.tool_name, wire_input(planned.call)
+                ),
+            )
+        ]
+
+    async def _ask(self, step: int, wire_ids: IdSource) -> AsyncGenerator[JsonObject]:
         parts = self._parts
         tools = await parts.toolbox.prepare(step)
-        writer = ChunkWriter(step, parts.wire_ids)
+        writer = ChunkWriter(step, wire_ids)
         stream = ModelStream(
             ModelCall(
                 model=parts.model,
@@ -141,6 +191,9 @@ class StepLoop:
 
     def _take(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
         self._parts.journal.add_response(step, response, wire_ids)
+        self._remember(response, wire_ids)
+
+    def _remember(self, response: ModelResponse, wire_ids: Sequence[str]) -> None:
         self._parts.usage.incr(response.usage)
         self._messages.append(response)
         made = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -162,9 +215,14 @@ class StepLoop:
         except InstanceGone:
             return
 
-    async def _run_calls(self, caller: Current | None) -> AsyncGenerator[JsonObject]:
-        settled: dict[str, ToolOutcome] = {}
-        for group in self._parts.toolbox.groups(self._calls):
+    async def _run_calls(
+        self, caller: Current | None, known: StoredStep | None
+    ) -> AsyncGenerator[JsonObject]:
+        settled = {} if known is None else self._settled_before(known)
+        for outcome in settled.values():
+            yield outcome.chunk
+        open_calls = [each for each in self._calls if each.wire_id not in settled]
+        for group in self._parts.toolbox.groups(open_calls):
             async with aclosing(self._run_at_once(group, caller)) as outcomes:
                 async for outcome in outcomes:
                     settled[outcome.planned.wire_id] = outcome
@@ -176,6 +234,19 @@ class StepLoop:
         for outcome in in_order:
             if outcome.fatal is not None:
                 raise outcome.fatal
+
+    def _settled_before(self, known: StoredStep) -> dict[str, ToolOutcome]:
+        """The outcomes of calls that had ended, and of those that may not be run again (D9)."""
+        settled: dict[str, ToolOutcome] = {}
+        for planned in self._calls:
+            stored = known.results[planned.wire_id]
+            outcome = None if stored is None else recalled(planned, stored)
+            if outcome is None and not self._parts.toolbox.may_run_again(planned.call.tool_name):
+                outcome = failed(planned, INTERRUPTED_TOOL)
+                self._parts.journal.add_result(planned.wire_id, outcome.request)
+            if outcome is not None:
+                settled[planned.wire_id] = outcome
+        return settled
 
     async def _run_at_once(
         self, group: Sequence[PlannedCall], caller: Current | None
@@ -211,19 +282,17 @@ class StepLoop:
         except Exception as error:  # noqa: BLE001 - whatever it is, the turn must hear of it
             outcomes.end(error)
 
-    def _stop_at_limit(self) -> list[JsonObject]:
+    def _stop_at_limit(self) -> Iterator[JsonObject]:
         step = self._parts.max_steps
         text = STEP_LIMIT.format(limit=step)
-        self._parts.journal.add_response(step, ModelResponse(parts=[TextPart(text)]), [])
         part_id = f"s{step}p0"
-        return [
-            chunks.start_step(),
-            chunks.text_start(part_id),
-            chunks.text_delta(part_id, text),
-            chunks.text_end(part_id),
-            chunks.finish_step(),
-            chunks.finish("other"),
-        ]
+        yield chunks.start_step()
+        yield chunks.text_start(part_id)
+        yield chunks.text_delta(part_id, text)
+        yield chunks.text_end(part_id)
+        self._parts.journal.add_response(step, ModelResponse(parts=[TextPart(text)]), [])
+        yield chunks.finish_step()
+        yield chunks.finish("other")
 
 
 @contextmanager

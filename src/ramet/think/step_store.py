@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint
 from ramet.core.json import dumps
-from ramet.storage import Database, Migration
+from ramet.storage import Database, Migration, Row
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS cf_think_steps (
@@ -40,8 +40,13 @@ SET_RESULT = "UPDATE cf_think_steps SET message = ? WHERE turn_id = ? AND tool_c
 IS_USED = "SELECT 1 FROM cf_think_steps WHERE tool_call_id = ?"
 OF_MESSAGES = """
 SELECT turn_id, step_index, kind, tool_call_id, message, message_id FROM cf_think_steps
-WHERE message_id IN (SELECT value FROM json_each(?)) ORDER BY rowid
+WHERE message_id IN (SELECT value FROM json_each(?)) AND turn_id != ? ORDER BY rowid
 """
+OF_TURN = """
+SELECT turn_id, step_index, kind, tool_call_id, message, message_id FROM cf_think_steps
+WHERE turn_id = ? ORDER BY rowid
+"""
+FORGET_STEP = "DELETE FROM cf_think_steps WHERE turn_id = ? AND step_index >= ?"
 ANSWERS = "SELECT DISTINCT message_id FROM cf_think_steps WHERE message_id IS NOT NULL"
 FORGET_RESPONSES = "DELETE FROM cf_think_steps WHERE message_id = ? AND kind = 'response'"
 FORGET_RESULTS = """
@@ -129,19 +134,20 @@ class StepStore:
         """Whether a tool call of this agent ever had the id on the wire."""
         return self._database.one(IS_USED, tool_call_id) is not None
 
-    def steps_of(self, message_ids: Iterable[str]) -> Mapping[str, Sequence[StoredStep]]:
-        """The steps behind answers, in order, by the answer's id."""
-        rows = self._database.query(OF_MESSAGES, dumps([*message_ids]))
-        messages = iter(_decoded(str(row["message"]) for row in rows if row["message"] is not None))
-        found: dict[str, list[StoredStep]] = {}
-        for row in rows:
-            message = next(messages) if row["message"] is not None else None
-            steps = found.setdefault(str(row["message_id"]), [])
-            if isinstance(message, ModelResponse):
-                steps.append(StoredStep(response=message))
-            elif steps:
-                steps[-1].results[str(row["tool_call_id"])] = message
-        return found
+    def steps_of(
+        self, message_ids: Iterable[str], *, besides: str = ""
+    ) -> Mapping[str, Sequence[StoredStep]]:
+        """The steps behind answers, in order, by the answer's id; not those of one turn."""
+        return _steps(self._database.query(OF_MESSAGES, dumps([*message_ids]), besides))
+
+    def steps_of_turn(self, turn_id: str) -> Sequence[StoredStep]:
+        """The steps that a turn has committed, in order."""
+        found = _steps(self._database.query(OF_TURN, turn_id))
+        return [step for steps in found.values() for step in steps]
+
+    def forget_from(self, turn_id: str, step: int) -> None:
+        """Forget the steps of a turn from one on: they are taken again."""
+        self._database.run(FORGET_STEP, turn_id, step)
 
     def keep_only(self, is_there: Callable[[str], bool]) -> None:
         """Forget the steps of answers that are gone; the ids of their tool calls stay taken."""
@@ -178,3 +184,16 @@ def encoded(message: ModelMessage) -> str:
 
 def _decoded(texts: Iterable[str]) -> list[ModelMessage]:
     return ModelMessagesTypeAdapter.validate_json(f"[{','.join(texts)}]")
+
+
+def _steps(rows: Sequence[Row]) -> Mapping[str, Sequence[StoredStep]]:
+    messages = iter(_decoded(str(row["message"]) for row in rows if row["message"] is not None))
+    found: dict[str, list[StoredStep]] = {}
+    for row in rows:
+        message = next(messages) if row["message"] is not None else None
+        steps = found.setdefault(str(row["message_id"]), [])
+        if isinstance(message, ModelResponse):
+            steps.append(StoredStep(response=message))
+        elif steps:
+            steps[-1].results[str(row["tool_call_id"])] = message
+    return found

@@ -13,6 +13,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.think.from_thread import remember_loop
+from ramet.think.idempotent import note_all, noted
 
 _MOST_KNOWN = 1_024
 
@@ -38,11 +39,12 @@ def gather(given: Iterable[object]) -> AbstractToolset[object]:
     toolsets: list[AbstractToolset[object]] = []
     for item in given:
         if isinstance(item, AbstractToolset):
+            note_all(item)
             toolsets.append(item)
         elif isinstance(item, Tool):
-            tools.append(_off_the_loop(item))
+            tools.append(_off_the_loop(noted(item)))
         elif isroutine(item):
-            tools.append(_off_the_loop(_tool_of(item)))
+            tools.append(_off_the_loop(noted(_tool_of(item))))
         else:
             raise ConfigurationError(
                 f"{item!r} is no tool: give functions, pydantic-ai `Tool`s or toolsets"

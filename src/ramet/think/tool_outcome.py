@@ -97,6 +97,21 @@ def returned(planned: PlannedCall, value: object) -> ToolOutcome:
     )
 
 
+def recalled(planned: PlannedCall, stored: ModelRequest) -> ToolOutcome | None:
+    """The outcome of a call that had ended before; None when no result of it is stored."""
+    results = [part for part in stored.parts if isinstance(part, ToolReturnPart)]
+    if not results:
+        return None
+    result = results[0]
+    if result.outcome == "success":
+        chunk = chunks.tool_output_available(planned.wire_id, wire_output(result.content))
+    else:
+        text = result.model_response_str(wrap_if_error=False)
+        chunk = chunks.tool_output_error(planned.wire_id, text)
+    extra = [part for part in stored.parts if isinstance(part, UserPromptPart)]
+    return ToolOutcome(planned=planned, result=result, chunk=chunk, extra=extra)
+
+
 def failed(planned: PlannedCall, text: str) -> ToolOutcome:
     """A failure that the model should know of and work around."""
     return ToolOutcome(

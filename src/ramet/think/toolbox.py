@@ -16,6 +16,7 @@ from ramet.core.ids import Ids
 from ramet.core.ports import Background
 from ramet.core.public_errors import public_text
 from ramet.think.hooks import NO_HOOKS, StepHooks
+from ramet.think.idempotent import may_run_again
 from ramet.think.tool_outcome import PlannedCall, Refusal, ToolOutcome, failed, refused, returned
 
 RETRIES = 1
@@ -105,6 +106,11 @@ class Toolbox:
                 groups.append([planned])
             shared = not alone
         return groups
+
+    def may_run_again(self, tool_name: str) -> bool:
+        """Whether a tool that a crash has cut off may be run again (D9)."""
+        tool = (self._manager.tools or {}).get(tool_name)
+        return tool is not None and may_run_again(tool.tool_def.metadata)
 
     async def call(self, planned: PlannedCall) -> ToolOutcome:
         """Run a tool; whatever goes wrong inside is an outcome, except being cancelled."""

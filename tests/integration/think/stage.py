@@ -25,6 +25,8 @@ class Topic(TypedDict):
 class Researcher(ramet.Think):
     """A child that answers by a rule of its test."""
 
+    chat_recovery = False
+
     rule: ClassVar[ScriptedModel] = ScriptedModel([])
 
     def get_model(self) -> Model:
@@ -33,6 +35,8 @@ class Researcher(ramet.Think):
 
 class Assistant(ramet.Think):
     """An assistant whose model and tools a test sets."""
+
+    chat_recovery = False
 
     script: ClassVar[ScriptedModel] = ScriptedModel([])
     more_tools: ClassVar[Sequence[object]] = ()
