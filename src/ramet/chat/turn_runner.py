@@ -150,7 +150,7 @@ class TurnRunner:
 
     async def _stream(self, live: LiveTurn) -> None:
         plan = live.plan
-        last = plan.assistant_message_id if plan.continuation else (*plan.message_ids, None)[-1]
+        last = plan.assistant_message_id if plan.continuation else (None, *plan.message_ids)[-1]
         repair = ChunkRepair(None if plan.continuation else plan.assistant_message_id)
         repair.resume(live.resumed)
         writer = ChunkWriter(self._ports, live, cap=self._cap)

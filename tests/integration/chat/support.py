@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 
+import ramet
 from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import ChatErrorContext, ChatResult, Turn
 from ramet.core.json import JsonObject, dumps, loads_object
@@ -15,7 +16,7 @@ END = object()
 class Fed(AIChatAgent[object]):
     """Gives what the test puts in; an exception is raised, `END` ends the answer."""
 
-    chat_recovery = False
+    chat_recovery: ramet.ChatRecovery | bool = False
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []

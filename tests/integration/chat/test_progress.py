@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import ramet
 from ramet.agent_tools.records import Milestone, Progress, StoredChunk
 from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import Turn
@@ -20,7 +21,7 @@ from tests.integration.chat.support import END, ack, chunk_of, responses
 class Reporter(AIChatAgent[object]):
     """Streams the texts that it is given, and reports what is a dict."""
 
-    chat_recovery = False
+    chat_recovery: ramet.ChatRecovery | bool = False
 
     def __init__(self) -> None:
         self.feed: asyncio.Queue[Any] = asyncio.Queue()

@@ -25,7 +25,7 @@ class Topic(TypedDict):
 class Researcher(ramet.Think):
     """A child that answers by a rule of its test."""
 
-    chat_recovery = False
+    chat_recovery: ramet.ChatRecovery | bool = False
 
     rule: ClassVar[ScriptedModel] = ScriptedModel([])
 
@@ -36,7 +36,7 @@ class Researcher(ramet.Think):
 class Assistant(ramet.Think):
     """An assistant whose model and tools a test sets."""
 
-    chat_recovery = False
+    chat_recovery: ramet.ChatRecovery | bool = False
 
     script: ClassVar[ScriptedModel] = ScriptedModel([])
     more_tools: ClassVar[Sequence[object]] = ()
