@@ -44,6 +44,8 @@ class ChatSurroundings:
     family: ChatFamily
     cleared: Callable[[], object]
     """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
+    turn_over: Callable[[], object]
+    """Told that a turn has ended, or will not go on; in the step in which that was recorded."""
     clear_runs: Callable[[], Coroutine[object, object, object]]
     """Removes the runs that this agent has started."""
 
@@ -86,6 +88,7 @@ class Chat:
         self._agent = around.agent
         self._cleared = around.cleared
         self._clear_runs = around.clear_runs
+        self._turn_over = around.turn_over
         self._lost: Sequence[StoredTurn] = ()
 
     @property
@@ -195,8 +198,10 @@ class Chat:
     def turn_ended(self, live: LiveTurn) -> None:
         """Let go of the clients that wait, when nothing is left to come."""
         self._resuming.turn_ended()
+        self._turn_over()
 
     def _lost_turn_ended(self) -> None:
         """Let go of the clients and the parents that wait for a lost turn, which will not go on."""
         self._resuming.turn_ended()
+        self._turn_over()
         self._ports.context.background.start(self.child.reconcile(), name="reconcile runs")

@@ -52,6 +52,7 @@ class ChatRuntime(AgentRuntime):
                 errors=self.hooks,
                 family=self.family,
                 cleared=self.chat_cleared,
+                turn_over=self.turn_over,
                 clear_runs=lambda: self.agent_tools.clear(older_than=None, status=None),
             )
         )
@@ -89,6 +90,9 @@ class ChatRuntime(AgentRuntime):
 
     def chat_cleared(self) -> None:
         """Forget what is kept beside the chat, in the transaction that clears it."""
+
+    def turn_over(self) -> None:
+        """Go on with what waits for turns to end."""
 
     def greet_with_chat(self, connection: Connection) -> None:
         """Tell a new client of streams to resume, or send the transcript."""

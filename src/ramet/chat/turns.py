@@ -147,6 +147,7 @@ class Turns:
             turns.settle_orphans()
             for old in request.supersedes:
                 turns.end(old.plan.turn_id, "skipped", now=now)
+                self._ports.recovery.forget_asked(old.plan.turn_id)
             turns.insert(
                 StoredTurn(
                     turn_id=plan.turn_id,

@@ -67,6 +67,7 @@ class ThinkRuntime(ChatRuntime):
                 hook=agent.on_submission_status,
                 wake=self.durable.schedules.wake,
                 recovery_owns=self.recovery_owns,
+                recovery_busy=lambda: self.chat.recovery.busy() is not None,
             )
         )
         self.internal[DRAIN_SUBMISSIONS] = self.submissions.woken
@@ -87,6 +88,10 @@ class ThinkRuntime(ChatRuntime):
         """Forget what the model said and was told, and skip what was submitted."""
         self._steps.keep_only(self.chat.transcript.__contains__)
         self.submissions.cleared()
+
+    def turn_over(self) -> None:
+        """Go on with what was submitted and waits for turns to end."""
+        self.submissions.turn_over()
 
     def recovery_owns(self, request_id: str) -> bool:
         """Whether chat recovery goes on with the turn of a request."""

@@ -18,8 +18,10 @@ INTERRUPTED: Final = "The process ended while the submission was running; it was
 HALF_APPLIED: Final = (
     "The process ended while the submission's messages were being added; it was not run again."
 )
+OVERTAKEN: Final = "The conversation went on before the interrupted turn could."
 UNREADABLE: Final = "The submission's stored messages cannot be read."
 
+_OVERTAKEN: Final = frozenset({"conversation_changed", "no_unanswered_user_message"})
 _ALL: Final = TERMINAL | {"pending", "running"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,16 +66,19 @@ class LeaveRunning:
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class End:
     """It is over, and never run again."""
 
-    reason: str
+    status: EndStatus
+    error: str | None = None
 
 
-AfterRestart: TypeAlias = RunAgain | LeaveRunning | Fail
+AfterRestart: TypeAlias = RunAgain | LeaveRunning | End
 
 
-def after_restart(*, applied: bool, readable: bool, in_history: int, owned: bool) -> AfterRestart:
+def after_restart(
+    *, applied: bool, readable: bool, in_history: int, owned: bool, recorded: End | None
+) -> AfterRestart:
     """What becomes of a submission that ran when its process ended (SB-011 … SB-014).
 
     Args:
@@ -81,12 +86,31 @@ def after_restart(*, applied: bool, readable: bool, in_history: int, owned: bool
         readable: Its stored messages can be read.
         in_history: How many of them are in the transcript.
         owned: Chat recovery goes on with its turn.
+        recorded: How its turn is recorded to have ended.
     """
     if applied:
-        return LeaveRunning() if owned else Fail(INTERRUPTED)
+        return LeaveRunning() if owned else recorded or End("error", INTERRUPTED)
     if not readable:
-        return Fail(UNREADABLE)
-    return Fail(HALF_APPLIED) if in_history else RunAgain()
+        return End("error", UNREADABLE)
+    return End("error", HALF_APPLIED) if in_history else RunAgain()
+
+
+def recorded_end(outcome: str | None, error: str | None, *, given_up_for: str | None) -> End | None:
+    """The end of a submission by what is recorded of its turn; None when that has no end (SB-015).
+
+    Args:
+        outcome: The turn's.
+        error: The text that clients were shown.
+        given_up_for: Why chat recovery did not go on with the turn.
+    """
+    match outcome:
+        case "completed" | "skipped":
+            return End(outcome)
+        case "error":
+            return End("error", error)
+        case "aborted":
+            return End("skipped", OVERTAKEN) if given_up_for in _OVERTAKEN else End("aborted")
+    return None
 
 
 def the_one(

@@ -33,7 +33,6 @@ VALUES (?, ?, ?, 'pending', ?, ?, ?)
 """
 GET = "SELECT * FROM cf_think_submissions WHERE submission_id = ?"
 OF_KEY = "SELECT * FROM cf_think_submissions WHERE idempotency_key = ?"
-OF_REQUEST = "SELECT * FROM cf_think_submissions WHERE request_id = ?"
 MESSAGES = "SELECT messages_json FROM cf_think_submissions WHERE submission_id = ?"
 OF_STATUS = """
 SELECT * FROM cf_think_submissions WHERE status = ? ORDER BY created_at, rowid
@@ -111,10 +110,6 @@ class SubmissionStore:
     def of_key(self, key: str) -> Submission | None:
         """One submission by its idempotency key."""
         return _or_none(self._database.one(OF_KEY, key))
-
-    def of_request(self, request_id: str) -> Submission | None:
-        """The submission whose turn has that request id."""
-        return _or_none(self._database.one(OF_REQUEST, request_id))
 
     def messages(self, submission_id: str) -> list[JsonObject] | None:
         """The messages of a submission; None when what is stored cannot be read."""

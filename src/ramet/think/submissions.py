@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ramet.chat.feature import Chat
-from ramet.chat.live_turn import LiveTurn, TurnPlan
+from ramet.chat.live_turn import TurnPlan
 from ramet.chat.saving import Given, given_messages
-from ramet.chat.turn import TurnResult
 from ramet.chat.turns import TurnRequest
 from ramet.core.current import current_agent, working_for
 from ramet.core.failpoints import failpoint
@@ -20,16 +19,14 @@ from ramet.protocol import frames
 from ramet.protocol.messages import trailing_user_ids
 from ramet.think.submission_records import (
     UNREADABLE,
-    Fail,
-    LeaveRunning,
-    RunAgain,
+    End,
     Submission,
     SubmitResult,
-    after_restart,
     before_ms,
     listed,
     the_one,
 )
+from ramet.think.submission_recovery import InterruptedSubmissions
 from ramet.think.submission_store import SubmissionStore
 
 DRAIN_SUBMISSIONS = "_drainThinkSubmissions"
@@ -54,6 +51,8 @@ class SubmissionPorts:
     """Has a handler called at a moment, in place of the one before; None for never."""
     recovery_owns: Callable[[str], bool]
     """Whether chat recovery goes on with the turn of a request (SB-013)."""
+    recovery_busy: Callable[[], bool]
+    """Whether there are lost turns that have not gone on yet."""
 
 
 class Submissions:
@@ -74,7 +73,8 @@ class Submissions:
         self._draining = False
         self._announcing = 0
         self._telling = 0
-        self._lost: list[Submission] = []
+        self._interrupted = InterruptedSubmissions(ports.chat, self._store, ports.recovery_owns)
+        self._held = False
 
     def busy(self) -> str | None:
         """Why the instance may not be evicted now."""
@@ -131,20 +131,15 @@ class Submissions:
         if found is None or not self._store.call_off(submission_id, "aborted", error=text, now=now):
             return False
         failpoint("submission.ended")
-        for live in self._turns_of(found.request_id):
-            live.controller.abort(text)
+        for request_id in self._interrupted.requests_of(found.request_id):
+            self._chat.turns.cancel(request_id, text)
         await self._tell(submission_id)
         return True
-
-    async def conclude(self, request_id: str, result: TurnResult) -> None:
-        """Record how a turn ended that went on with a lost one, by its first request (SB-015)."""
-        found = self._store.of_request(request_id)
-        if found is not None:
-            await self._end(found.submission_id, result)
 
     def cleared(self) -> None:
         """Skip what waits and runs, in the transaction that clears the chat (SB-010)."""
         now = self._context.clock.now_ms()
+        self._interrupted.forget()
         ids = [each.submission_id for each in self._store.active()]
         for submission_id in ids:
             self._store.call_off(submission_id, "skipped", error=CLEARED, now=now)
@@ -153,16 +148,20 @@ class Submissions:
 
     def note_unfinished(self) -> None:
         """Note what an earlier process left running, before any code of the agent runs."""
-        self._lost = self._store.running()
+        self._interrupted.note()
 
     def resume(self) -> None:
         """Decide what becomes of what was left, and go on with what waits; after `on_start`."""
-        lost, self._lost = self._lost, []
-        changed = [each.submission_id for each in lost if self._take_up(each)]
+        changed = self._interrupted.take_up()
         if changed:
             self._tell_later(changed)
         if self._store.first_pending() is not None:
             self._drain_soon()
+
+    def turn_over(self) -> None:
+        """Go on with what waits for turns to end: a lost one of ours, or one that was before us."""
+        if self._interrupted.recovering or self._held:
+            self._context.background.start(self._after_turn(), name="submissions")
 
     async def woken(self) -> None:
         """Go on, and be woken again while something waits; the handler `DRAIN_SUBMISSIONS`."""
@@ -171,7 +170,10 @@ class Submissions:
             self._drain_soon()
 
     async def drain(self) -> None:
-        """Answer what waits, one at a time; returns at once when that is being done."""
+        """Answer what waits, one at a time; returns at once when that is being done.
+
+        Turns that were lost go on first: they were accepted before.
+        """
         self._due = False
         if self._draining:
             return
@@ -181,6 +183,9 @@ class Submissions:
                 pending = self._store.first_pending()
                 if pending is None:
                     self._nothing_waits()
+                    return
+                if self._interrupted.recovering or self._ports.recovery_busy():
+                    self._held = True
                     return
                 await self._run(pending)
         finally:
@@ -224,21 +229,27 @@ class Submissions:
         found = self._store.get(submission_id)
         if found is None or found.status != "running":
             return
+        await self._end(submission_id, await self._answered(found))
+
+    async def _answered(self, found: Submission) -> End:
+        """Run the turn of a submission, and say how it ended."""
+        submission_id, request_id = found.submission_id, found.request_id
         messages = self._store.messages(submission_id)
         if messages is None:
-            result = TurnResult(request_id=found.request_id, status="error", error=UNREADABLE)
-        else:
-            live = self._chat.turns.reserve(
-                TurnRequest(
-                    trigger="submission",
-                    request_id=found.request_id,
-                    store=lambda plan: self._apply(submission_id, messages, plan),
-                    message_ids=trailing_user_ids(messages),
-                )
+            return End("error", UNREADABLE)
+        live = self._chat.turns.reserve(
+            TurnRequest(
+                trigger="submission",
+                request_id=request_id,
+                store=lambda plan: self._apply(submission_id, messages, plan),
+                message_ids=trailing_user_ids(messages),
             )
-            self._chat.turns.enqueue(live)
-            result = await self._chat.turns.result_of(live)
-        await self._end(submission_id, result)
+        )
+        self._chat.turns.enqueue(live)
+        result = await self._chat.turns.result_of(live)
+        end = End(result.status, result.error)
+        # One that stood still and was overtaken is told as aborted, but recorded with the reason.
+        return self._interrupted.recorded(request_id) or end if end.status == "aborted" else end
 
     def _apply(self, submission_id: str, messages: list[JsonObject], plan: TurnPlan) -> None:
         """Add the messages in the transaction that records the turn (SB-007)."""
@@ -252,40 +263,19 @@ class Submissions:
             lambda: clients.broadcast_frame(frames.chat_messages(transcript.all()))
         )
 
-    async def _end(self, submission_id: str, result: TurnResult) -> None:
+    async def _end(self, submission_id: str, end: End) -> None:
         now = self._context.clock.now_ms()
-        if self._store.end(submission_id, result.status, error=result.error, now=now):
+        if self._store.end(submission_id, end.status, error=end.error, now=now):
             failpoint("submission.ended")
             await self._tell(submission_id)
 
-    def _take_up(self, lost: Submission) -> bool:
-        """Decide on a submission that ran when its process ended; whether it changed."""
-        transcript, submission_id = self._chat.transcript, lost.submission_id
-        messages = self._store.messages(submission_id)
-        applied = lost.messages_applied_at is not None
-        decision = after_restart(
-            applied=applied,
-            readable=messages is not None,
-            in_history=sum(str(message["id"]) in transcript for message in messages or ()),
-            owned=applied and self._ports.recovery_owns(lost.request_id),
-        )
-        match decision:
-            case LeaveRunning():
-                return False
-            case RunAgain():
-                return self._store.wait_again(submission_id)
-            case Fail(reason):
-                now = self._context.clock.now_ms()
-                return self._store.end(submission_id, "error", error=reason, now=now)
-
-    def _turns_of(self, request_id: str) -> list[LiveTurn]:
-        stored = self._chat.ports.turns.of_request(request_id)
-        root = None if stored is None else stored.recovery_root
-        return [
-            live
-            for live in self._chat.turns
-            if live.plan.request_id == request_id or live.plan.recovery_root == root
-        ]
+    async def _after_turn(self) -> None:
+        """Conclude those whose lost turn has come to its end (SB-015), then go on."""
+        over = self._interrupted.conclude()
+        await self._tell_all(over)
+        if over or self._held:
+            self._held = False
+            self._drain_soon()
 
     def _tell_later(self, ids: Iterable[str]) -> None:
         self._announcing += 1

@@ -4,30 +4,35 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import ramet
-from ramet.chat.turn import TurnResult
 from ramet.core.json import JsonObject, NotJson
 from ramet.errors import InvalidArguments
 from ramet.observability.channels import Event, subscribe
 from ramet.protocol.messages import text_of, user_message
 from ramet.testing import Harness
 from ramet.testing.scripted_model import Gate, ScriptedError, ScriptedModel
-from ramet.think.runtime import ThinkRuntime
+from tests.integration.chat.support import request
 from tests.integration.think.stage import Assistant
 
 
 class Clerk(Assistant):
     """Notes every status that it is told of."""
 
+    chat_recovery: ramet.ChatRecovery | bool = True
     hold: asyncio.Event | None = None
+    hold_recovery: ClassVar[asyncio.Event | None] = None
 
     def __init__(self) -> None:
         super().__init__()
         self.told: list[str] = []
+
+    async def on_chat_recovery(self, ctx: ramet.ChatRecoveryContext) -> None:
+        if self.hold_recovery is not None:
+            await self.hold_recovery.wait()
 
     async def on_submission_status(self, submission: ramet.Submission) -> None:
         self.told.append(f"{submission.submission_id} {submission.status}")
@@ -35,9 +40,15 @@ class Clerk(Assistant):
             await self.hold.wait()
 
 
+class Plain(Clerk):
+    """Leaves turns that were lost as they are."""
+
+    chat_recovery: ramet.ChatRecovery | bool = False
+
+
 @pytest.fixture
 async def host(tmp_path: Path) -> AsyncIterator[Harness]:
-    async with Harness(agents=[Clerk], data_dir=tmp_path) as running:
+    async with Harness(agents=[Clerk, Plain], data_dir=tmp_path) as running:
         yield running
 
 
@@ -56,6 +67,7 @@ def texts(agent: Clerk) -> list[str]:
 
 
 def rows(host: Harness) -> list[tuple[object, object]]:
+    """The ids of all submissions with their statuses."""
     query = "SELECT submission_id, status FROM cf_think_submissions ORDER BY rowid"
     return [(row["submission_id"], row["status"]) for row in host.rows(Clerk, "a", query)]
 
@@ -66,11 +78,11 @@ def found(agent: Clerk, submission_id: str) -> ramet.Submission:
     return submission
 
 
-async def reopened(host: Harness) -> Clerk:
+async def reopened(host: Harness, cls: type[Clerk] = Clerk) -> Clerk:
     """The agent in a new process, after a crash of the old one."""
     await host.crash()
     await host.restart()
-    return await host.agent(Clerk, "a")
+    return await host.agent(cls, "a")
 
 
 @pytest.mark.behaviour("SB-001", "SB-002", "SB-017")
@@ -413,12 +425,12 @@ async def test_all_that_waits_at_a_crash_is_answered_in_order_after_it(
         await agent.submit_messages(f"q{number}", submission_id=f"s{number}")
     await host.settle()
     assert [status for _, status in rows(host)] == ["running", "pending", "pending"]
-    play("a1", "a2", "a3")
+    play("well", "a1", "a2", "a3")
     agent = await reopened(host)
     talking.cancel()
     await host.settle()
     assert [status for _, status in rows(host)] == ["completed"] * 3
-    assert texts(agent)[-6:] == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert texts(agent) == ["hello", "well", "q1", "a1", "q2", "a2", "q3", "a3"]
 
 
 @pytest.mark.behaviour("SB-011")
@@ -431,30 +443,26 @@ async def test_one_that_had_added_nothing_at_the_crash_is_run_again(
     await agent.submit_messages("go", submission_id="s1")
     await host.settle()
     assert rows(host) == [("s1", "running")]
-    play("done")
+    play("well", "done")
     agent = await reopened(host)
     talking.cancel()
     await host.settle()
     assert agent.told == ["s1 pending", "s1 running", "s1 completed"]
-    assert texts(agent).count("go") == 1
-
-
-def break_row(agent: Clerk, statement: str) -> None:
-    """Leave the table as an older or foreign writer might have."""
-    agent.sql(statement)
+    assert texts(agent) == ["hello", "well", "go", "done"]
 
 
 @pytest.mark.behaviour("SB-012")
 async def test_one_whose_messages_are_there_without_a_note_of_it_is_never_replayed(
-    host: Harness, agent: Clerk
+    host: Harness,
 ) -> None:
+    agent: Clerk = await host.agent(Plain, "a")
     play(["so far", Gate()])
     several = [user_message("u1", "one"), user_message("u2", "two")]
     await agent.submit_messages(several, submission_id="s1")
     await host.settle()
-    break_row(agent, "UPDATE cf_think_submissions SET messages_applied_at = NULL")
+    agent.sql("UPDATE cf_think_submissions SET messages_applied_at = NULL")
     model = play()
-    agent = await reopened(host)
+    agent = await reopened(host, Plain)
     await host.settle()
     assert found(agent, "s1").status == "error"
     assert "being added" in str(found(agent, "s1").error)
@@ -464,7 +472,7 @@ async def test_one_whose_messages_are_there_without_a_note_of_it_is_never_replay
 
 @pytest.mark.behaviour("SB-012")
 @pytest.mark.parametrize("stored", ["{", "7", "[]", "[7]", '[{"id":"u1"}]'])
-async def test_one_whose_stored_messages_cannot_be_read_fails_after_a_crash_and_without_one(
+async def test_one_whose_stored_messages_cannot_be_read_fails_whether_it_ran_or_waited(
     host: Harness, agent: Clerk, stored: str
 ) -> None:
     play([Gate()])
@@ -474,24 +482,25 @@ async def test_one_whose_stored_messages_cannot_be_read_fails_after_a_crash_and_
     await host.settle()
     await agent.submit_messages("go", submission_id="s2")
     agent.sql("UPDATE cf_think_submissions SET messages_json = ?", stored)
-    model = play()
+    play("well")
     agent = await reopened(host)
     talking.cancel()
     await host.settle()
     assert [status for _, status in rows(host)] == ["error", "error"]
     assert "cannot be read" in str(found(agent, "s2").error)
-    assert model.requests == []
+    assert texts(agent) == ["hello", "well"]
 
 
 @pytest.mark.behaviour("SB-014")
-async def test_one_that_was_being_answered_at_the_crash_fails_and_is_not_run_again(
-    host: Harness, agent: Clerk
+async def test_without_recovery_one_that_was_being_answered_fails_and_is_not_run_again(
+    host: Harness,
 ) -> None:
+    agent: Clerk = await host.agent(Plain, "a")
     play(["so far", Gate()])
     await agent.submit_messages("go", submission_id="s1")
     await host.settle()
     model = play()
-    agent = await reopened(host)
+    agent = await reopened(host, Plain)
     await host.settle()
     assert found(agent, "s1").status == "error"
     assert "not run again" in str(found(agent, "s1").error)
@@ -499,31 +508,112 @@ async def test_one_that_was_being_answered_at_the_crash_fails_and_is_not_run_aga
     assert model.requests == []
 
 
-@pytest.mark.behaviour("SB-013", "SB-015", "SB-009")
-@pytest.mark.parametrize("end", ["completed", "skipped", "error", "aborted"])
-async def test_one_whose_turn_is_recovered_stays_running_until_that_has_ended(
-    host: Harness, agent: Clerk, monkeypatch: pytest.MonkeyPatch, end: Any
-) -> None:
+async def lose_running(host: Harness, agent: Clerk) -> None:
+    """Crash while one is being answered and another waits; it is not open after."""
     play(["so far", Gate()])
     await agent.submit_messages("go", submission_id="s1")
+    await agent.submit_messages("next", submission_id="s2")
     await host.settle()
-    owned: list[str] = []
+    assert rows(host) == [("s1", "running"), ("s2", "pending")]
 
-    def owns(runtime: ThinkRuntime, request_id: str) -> bool:
-        owned.append(request_id)
-        return True
 
-    monkeypatch.setattr(ThinkRuntime, "recovery_owns", owns)
+@pytest.mark.behaviour("SB-013", "SB-015", "SB-006")
+async def test_one_whose_turn_is_recovered_is_completed_by_it_and_the_next_one_follows(
+    host: Harness, agent: Clerk
+) -> None:
+    await lose_running(host, agent)
+    gate = Gate()
+    play(["so far", gate, " and on"], "second")
     agent = await reopened(host)
     await host.settle()
-    assert (found(agent, "s1").status, owned) == ("running", ["s1"])
-    result = TurnResult(request_id="r9", status=end, error="text" if end == "error" else None)
-    await agent._ramet_submissions.conclude("s1", result)
-    await agent._ramet_submissions.conclude("unknown", result)
-    assert (found(agent, "s1").status, found(agent, "s1").error) == (end, result.error)
-    assert agent.told == [f"s1 {end}"]
-    await agent._ramet_submissions.conclude("s1", TurnResult(request_id="r9", status="completed"))
-    assert found(agent, "s1").status == end
+    assert rows(host) == [("s1", "running"), ("s2", "pending")]
+    gate.open()
+    await host.settle()
+    assert rows(host) == [("s1", "completed"), ("s2", "completed")]
+    assert texts(agent) == ["go", "so far and on", "next", "second"]
+    assert agent.told == ["s1 completed", "s2 running", "s2 completed"]
+
+
+@pytest.mark.behaviour("SB-015")
+async def test_one_whose_recovery_was_lost_again_is_completed_in_the_end(
+    host: Harness, agent: Clerk
+) -> None:
+    await lose_running(host, agent)
+    play(["so far", Gate()])
+    await reopened(host)
+    await host.settle()
+    play("so far, so good", "second")
+    agent = await reopened(host)
+    await host.settle()
+    assert rows(host) == [("s1", "completed"), ("s2", "completed")]
+    assert texts(agent) == ["go", "so far, so good", "next", "second"]
+
+
+@pytest.mark.behaviour("SB-009")
+async def test_calling_off_reaches_the_turn_that_goes_on_for_a_lost_one(
+    host: Harness, agent: Clerk
+) -> None:
+    await lose_running(host, agent)
+    gate = Gate()
+    play(["so far", gate], "second")
+    agent = await reopened(host)
+    await host.settle()
+    assert gate.waiting == 1
+    assert await agent.cancel_submission("s1")
+    await host.settle()
+    assert gate.waiting == 0
+    assert rows(host) == [("s1", "aborted"), ("s2", "completed")]
+    assert agent.told == ["s1 aborted", "s2 running", "s2 completed"]
+
+
+@pytest.mark.behaviour("SB-015")
+async def test_one_whose_recovery_is_given_up_fails_with_what_clients_are_told(
+    host: Harness, agent: Clerk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        Clerk, "chat_recovery", ramet.ChatRecovery(max_attempts=1, terminal_message="No luck.")
+    )
+    await lose_running(host, agent)
+    for _ in range(3):
+        play(["so far", Gate()], "second")
+        agent = await reopened(host)
+        await host.advance(40)
+    await host.settle()
+    assert (found(agent, "s1").status, found(agent, "s1").error) == ("error", "No luck.")
+
+
+@pytest.mark.behaviour("SB-015")
+async def test_one_that_a_newer_question_has_overtaken_is_skipped(
+    host: Harness, agent: Clerk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lose_running(host, agent)
+    decided = asyncio.Event()
+    monkeypatch.setattr(Clerk, "hold_recovery", decided)
+    play("newer", "second")
+    agent = await reopened(host)
+    client = await host.connect(Clerk, "a")
+    await client.send(request("r1", [*agent.messages, user_message("u9", "newer?")]))
+    assert texts(agent)[-2:] == ["newer?", "newer"]
+    assert rows(host) == [("s1", "running"), ("s2", "pending")]
+    decided.set()
+    await host.settle()
+    assert rows(host) == [("s1", "skipped"), ("s2", "completed")]
+    assert "went on" in str(found(agent, "s1").error)
+    assert texts(agent)[-2:] == ["next", "second"]
+
+
+@pytest.mark.behaviour("SB-010", "SB-015")
+async def test_clear_skips_one_whose_turn_is_being_recovered(host: Harness, agent: Clerk) -> None:
+    await lose_running(host, agent)
+    gate = Gate()
+    play(["so far", gate])
+    agent = await reopened(host)
+    await host.settle()
+    await agent.clear_messages()
+    assert [status for _, status in rows(host)] == ["skipped", "skipped"]
+    await host.settle()
+    assert [status for _, status in rows(host)] == ["skipped", "skipped"]
+    assert agent.messages == []
 
 
 @pytest.mark.behaviour("SB-016")

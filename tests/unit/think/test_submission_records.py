@@ -6,15 +6,17 @@ from ramet.errors import InvalidArguments
 from ramet.think.submission_records import (
     HALF_APPLIED,
     INTERRUPTED,
+    OVERTAKEN,
     TERMINAL,
     UNREADABLE,
     AfterRestart,
-    Fail,
+    End,
     LeaveRunning,
     RunAgain,
     Submission,
     after_restart,
     listed,
+    recorded_end,
     the_one,
 )
 
@@ -25,18 +27,52 @@ from ramet.think.submission_records import (
     [
         (False, True, 0, False, RunAgain()),
         (False, True, 0, True, RunAgain()),
-        (False, True, 1, False, Fail(HALF_APPLIED)),
-        (False, False, 0, False, Fail(UNREADABLE)),
+        (False, True, 1, False, End("error", HALF_APPLIED)),
+        (False, False, 0, False, End("error", UNREADABLE)),
         (True, True, 2, True, LeaveRunning()),
         (True, False, 0, True, LeaveRunning()),
-        (True, True, 2, False, Fail(INTERRUPTED)),
+        (True, True, 2, False, End("error", INTERRUPTED)),
     ],
 )
 def test_after_a_restart_only_what_left_no_trace_is_run_again(
     *, applied: bool, readable: bool, in_history: int, owned: bool, expected: AfterRestart
 ) -> None:
-    decision = after_restart(applied=applied, readable=readable, in_history=in_history, owned=owned)
+    decision = after_restart(
+        applied=applied, readable=readable, in_history=in_history, owned=owned, recorded=None
+    )
     assert decision == expected
+
+
+@pytest.mark.behaviour("SB-015", "D10")
+def test_a_turn_that_had_ended_decides_unless_recovery_goes_on_with_it() -> None:
+    end = End("completed")
+
+    def decided(*, owned: bool) -> AfterRestart:
+        return after_restart(applied=True, readable=True, in_history=1, owned=owned, recorded=end)
+
+    assert decided(owned=False) == end
+    assert decided(owned=True) == LeaveRunning()
+
+
+@pytest.mark.behaviour("SB-015")
+@pytest.mark.parametrize(
+    ("outcome", "given_up_for", "end"),
+    [
+        ("completed", None, End("completed")),
+        ("skipped", None, End("skipped")),
+        ("error", "no_progress_timeout", End("error", "text")),
+        ("aborted", None, End("aborted")),
+        ("aborted", "cancelled", End("aborted")),
+        ("aborted", "conversation_changed", End("skipped", OVERTAKEN)),
+        ("aborted", "no_unanswered_user_message", End("skipped", OVERTAKEN)),
+        ("recovering", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_end_of_a_turn_is_the_end_of_its_submission(
+    outcome: str | None, given_up_for: str | None, end: End | None
+) -> None:
+    assert recorded_end(outcome, "text", given_up_for=given_up_for) == end
 
 
 def submission(submission_id: str, key: str | None = None) -> Submission:
