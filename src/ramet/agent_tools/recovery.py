@@ -1,5 +1,10 @@
-"""Ends what an earlier instance left unfinished: by the child's word, else as `interrupted`."""
+"""Ends what an earlier instance left unfinished: by the child's word, else as `interrupted`.
 
+First every child is asked, in order and within seconds; then those that are still at work are
+followed, all at once, as long as something comes of them (AT-290 … AT-303).
+"""
+
+import math
 from dataclasses import dataclass, field
 
 from ramet.agent_tools.carry_out import RunTasks
@@ -18,7 +23,7 @@ CLASSIFY_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
+class _Ended:
     ending: Ending
     counted: bool
     """Whether all chunks of the run have their numbers."""
@@ -59,11 +64,23 @@ class Recovery:
         total = int(CLASSIFY_TIMEOUT * 1000)
         self._emit("begin", runCount=len(lives), totalTimeoutMs=total)
         try:
-            ended = [(live, await self._seal(live, begun)) for live in lives]
-            for live, (ending, sealed) in ended:
+            followed: list[LiveRun] = []
+            ended: list[tuple[LiveRun, Ending, StoredRun | None]] = []
+            for live in lives:
+                verdict = await self._classified(live, begun)
+                if verdict is None:
+                    followed.append(live)
+                else:
+                    ended.append((live, *await self._seal(live, verdict, begun)))
+            for live in followed:
+                self._follow(live)
+            for live, ending, sealed in ended:
                 if sealed is not None:
                     await self.tasks.finalizer.tell(sealed)
                 self.tasks.settle(live, ending)
+            for live in followed:
+                await live.sealed.wait()
+                self._tell_row(live, begun)
         except Exception as error:
             self.ports.fence.check()
             self._emit("failed", error=type(error).__name__)
@@ -74,24 +91,43 @@ class Recovery:
             raise
         self._emit("complete", runCount=len(lives), elapsedMs=self._elapsed_ms(begun))
 
-    async def _seal(self, live: LiveRun, begun: float) -> tuple[Ending, StoredRun | None]:
-        verdict = await self._classified(live, begun)
+    def _follow(self, live: LiveRun) -> None:
+        """Follow a child that is still at work; who asks for its run meanwhile waits with us."""
+        budget = self.ports.options.agent_tool_reattach_no_progress_timeout
+        self._emit(
+            "reattach",
+            runId=live.run_id,
+            agentType=live.feed.run.agent_type,
+            budgetMs=None if math.isinf(budget) else round(budget * 1000),
+        )
+        self.tasks.attach(live)
+
+    async def _seal(
+        self, live: LiveRun, verdict: _Ended, begun: float
+    ) -> tuple[Ending, StoredRun | None]:
         ending = verdict.ending
         if ending.status == "interrupted" and live.cancel_reason is not None:
             ending = await self.tasks.cancel_child(live)
         sealed = self.tasks.finish(live, ending, counted=verdict.counted)
-        self._emit(
-            "row",
-            runId=live.run_id,
-            agentType=live.feed.run.agent_type,
-            status=ending.status,
-            reason=ending.error,
-            elapsedMs=self._elapsed_ms(begun),
-        )
+        self._tell_row(live, begun)
         return ending, sealed
 
-    async def _classified(self, live: LiveRun, begun: float) -> _Verdict:
-        """What became of a run, by its child, within the time that is left (AT-290 … AT-298)."""
+    def _tell_row(self, live: LiveRun, begun: float) -> None:
+        run = self.dispatcher.runs.get(live.run_id) or live.feed.run
+        self._emit(
+            "row",
+            runId=run.run_id,
+            agentType=run.agent_type,
+            status=run.status,
+            reason=run.error,
+            elapsedMs=self._elapsed_ms(begun),
+        )
+
+    async def _classified(self, live: LiveRun, begun: float) -> _Ended | None:
+        """What became of a run, by its child, within the time that is left (AT-290 … AT-298).
+
+        None when the child is at work and can be followed.
+        """
         remaining = CLASSIFY_TIMEOUT - (self.ports.clock.monotonic() - begun)
         if remaining <= 0:
             self._emit("deadline", runId=live.run_id)
@@ -106,8 +142,11 @@ class Recovery:
             self.ports.errors.report(error)
             return _lost("inspect-failed")
         counted = await self._collected(live, min(INSPECT_TIMEOUT, remaining))
-        ending = ending_of(inspection) or _still_running(live, inspection)
-        return _Verdict(ending=ending, counted=counted)
+        ending = ending_of(inspection)
+        budget = self.ports.options.agent_tool_reattach_no_progress_timeout
+        if ending is None and live.child.tailable and budget > 0:
+            return None
+        return _Ended(ending=ending or _still_running(live, inspection), counted=counted)
 
     async def _collected(self, live: LiveRun, patience: float) -> bool:
         try:
@@ -123,8 +162,8 @@ class Recovery:
         return round((self.ports.clock.monotonic() - begun) * 1000)
 
 
-def _lost(reason: InterruptedReason) -> _Verdict:
-    return _Verdict(ending=interruption(reason), counted=False)
+def _lost(reason: InterruptedReason) -> _Ended:
+    return _Ended(ending=interruption(reason), counted=False)
 
 
 def _still_running(live: LiveRun, inspection: Inspection | None) -> Ending:

@@ -19,6 +19,7 @@ from tests.integration.agent_tools.conftest import event_of, kinds, numbers
 class Talker(ramet.AIChatAgent):
     """A child that says two words and waits for its gate in between."""
 
+    chat_recovery: ramet.ChatRecovery | bool = False
     gates: ClassVar[dict[str, asyncio.Event]] = {}
 
     async def on_chat_message(self, turn: Turn) -> AsyncIterator[JsonObject]:

@@ -69,14 +69,19 @@ async def test_a_milestone_that_the_parent_missed_gets_its_place(stage: Stage) -
     assert event_of(events(again.frames)[2])["body"] == body
 
 
-@pytest.mark.behaviour("AT-283", "AT-284", "AT-297")
-async def test_a_child_that_is_still_at_work_is_sealed_interrupted(stage: Stage) -> None:
+@pytest.mark.behaviour("AT-283", "AT-284", "AT-297", "AT-299", "AT-306")
+async def test_a_child_that_is_at_work_but_silent_is_sealed_interrupted_in_time(
+    stage: Stage,
+) -> None:
     await stage.dispatch(run_id="r")
     (await stage.child("r")).say("one")
     await stage.settle()
     await crashed(stage)
 
     client = await stage.client()
+    await stage.harness.advance(119)
+    assert stage.row("r")["status"] == "running"
+    await stage.harness.advance(2)
 
     row = stage.row("r")
     assert (row["status"], row["interrupted_reason"]) == ("interrupted", "no-progress")
@@ -84,6 +89,25 @@ async def test_a_child_that_is_still_at_work_is_sealed_interrupted(stage: Stage)
     assert kinds(client) == ["started", "chunk", "interrupted"]
     assert numbers(client) == [0, 1, 2]
     assert [run.status for run, _ in (await stage.parent()).finished] == ["interrupted"]
+
+
+@pytest.mark.behaviour("AT-300", "AT-302", "AT-305", "AT-323")
+async def test_children_that_are_still_at_work_are_followed_at_once(stage: Stage) -> None:
+    for n in range(2):
+        await stage.dispatch(run_id=f"r{n}")
+    await crashed(stage)
+    client = await stage.client()
+    lively = await stage.child("r0")
+    for _ in range(3):
+        await stage.harness.advance(100)
+        lively.say("more")
+    lively.end(summary="done")
+    await stage.settle()
+
+    assert (stage.row("r0")["status"], stage.row("r0")["summary"]) == ("completed", "done")
+    assert stage.row("r1")["interrupted_reason"] == "no-progress"
+    assert kinds(client).count("finished") == 1
+    assert sorted(run.run_id for run, _ in (await stage.parent()).finished) == ["r0", "r1"]
 
 
 @pytest.mark.behaviour("AT-292", "AT-290")
@@ -151,19 +175,22 @@ async def test_finish_hooks_of_recovered_runs_follow_in_order_and_once(stage: St
     Parent.log.clear()
     Parent.finish_error = ValueError("hook")
     await stage.client()
+    await stage.harness.advance(121)
     unsubscribe()
 
     assert Parent.log == ["finish r0", "finish r1", "finish r2"]
     assert len((await stage.parent()).errors) == 3
     assert [event.type.rpartition(":")[2] for event in told] == [
         "begin",
+        *["reattach"] * 3,
         "row",
         "row",
         "row",
         "complete",
     ]
     assert told[0].payload == {"runCount": 3, "totalTimeoutMs": 5000}
-    assert told[1].payload["status"] == "interrupted"
+    assert told[1].payload == {"runId": "r0", "agentType": "HandChild", "budgetMs": 120_000}
+    assert told[4].payload["status"] == "interrupted"
 
 
 @pytest.mark.behaviour("QK-008", "AT-287")

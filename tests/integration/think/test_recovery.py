@@ -243,6 +243,26 @@ async def test_a_child_that_was_asked_goes_on_too_and_its_result_is_used_once(
     assert numbers == list(range(len(numbers)))
 
 
+@pytest.mark.behaviour("AT-299", "AT-302", "AT-303", "AT-322", "QK-008")
+async def test_a_child_that_takes_its_time_is_followed_and_its_run_ends_once(
+    host: Harness,
+) -> None:
+    gate, again = Gate(), Gate()
+    Digger.script = ScriptedModel([["Roots and", gate], ["Roots and ", again, "worms."]])
+    Lasting.script = ScriptedModel([[ToolCall("dig", {"topic": "x"}, "call")], "Dug."])
+    await _asked(host)
+    chat = await _killed(host)
+    await host.advance(60)
+    assert _run_kinds(chat)[-1] == "chunk"
+    again.open()
+    await host.settle()
+    assert _said(chat) == "Dug."
+    assert [kind for kind in _run_kinds(chat) if kind not in {"started", "chunk"}] == ["finished"]
+    (run,) = host.rows(Lasting, "a", "SELECT * FROM cf_agent_tool_runs")
+    assert (run["status"], run["summary"]) == ("completed", "Roots and worms.")
+    assert _returned(Lasting.script.requests[-1].messages) == ["Roots and worms."]
+
+
 @pytest.mark.behaviour("D9", "AT-050")
 async def test_a_child_that_had_finished_is_not_asked_again(host: Harness) -> None:
     gate = Gate()
