@@ -118,8 +118,9 @@ class Timetable:
 
     def heal(self) -> None:
         """Set the alarm again in case that the host's index has lost it."""
-        if self.next_due() is not None:
-            self._alarm.renew()
+        due_ms = self.next_due()
+        if due_ms is not None:
+            self._alarm.promise(due_ms)
 
     def next_due(self) -> int | None:
         """The moment at which there is something to do, in epoch milliseconds; None for never."""
@@ -174,8 +175,11 @@ class Timetable:
         """The rows that are due and may run."""
         now_ms = self._ports.clock.now_ms()
         after = BEGINNING
-        while page := self._store.due(now_ms // 1000, after=after, limit=_PAGE):
+        while True:
+            page = self._store.due(now_ms // 1000, after=after, limit=_PAGE)
             yield from (row for row in page if self._may_run(row, now_ms))
+            if len(page) < _PAGE:
+                return
             after = page[-1].position
 
     def _may_run(self, row: StoredSchedule, now_ms: int) -> bool:
