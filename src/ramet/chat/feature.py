@@ -1,7 +1,9 @@
 """The chat of one agent: puts its parts together."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ramet.agent.context import AgentContext
 from ramet.chat.child import ChatChild
@@ -28,7 +30,7 @@ from ramet.connections.inbox import Inbox
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.ports import ErrorHook
 from ramet.protocol import frames
-from ramet.protocol.messages import parts_of
+from ramet.protocol.messages import asks_client, parts_of
 from ramet.protocol.tool_parts import tool_call_id
 
 
@@ -96,6 +98,11 @@ class Chat:
         """The parts that the verbs need."""
         return self._ports
 
+    def check_settings(self) -> None:
+        """Refuse settings of the agent that make no sense; raises `InvalidOptions`."""
+        self.concurrency()
+        self._ports.hooks.most_messages()
+
     def concurrency(self) -> MessageConcurrency:
         """What the agent does with questions that overlap; raises `InvalidOptions`."""
         return checked_policy(self._agent.message_concurrency)
@@ -158,14 +165,31 @@ class Chat:
             ports.context.background.start(self._clear_runs(), name="clear runs")
 
     async def stable(self, timeout: Duration | None) -> bool:  # noqa: ASYNC109 - our own clock
-        """Wait until no turn runs or waits; False when that takes longer."""
+        """Wait until no turn runs or waits and no client is asked; False when that takes longer."""
         seconds = None if timeout is None else seconds_of(timeout, name="timeout")
         try:
             async with self._ports.context.clock.timeout(seconds):
-                await self.turns.idle()
+                await self._idle_and_unasked()
         except TimeoutError:
             return False
         return True
+
+    def has_pending_interaction(self) -> bool:
+        """Whether the last answer waits for somebody outside; a turn that goes on does not."""
+        return (
+            self.turns.busy() is None
+            and self.recovery.busy() is None
+            and asks_client(self.transcript.last())
+        )
+
+    async def _idle_and_unasked(self) -> None:
+        while True:
+            await self.turns.idle()
+            if not self.has_pending_interaction():
+                return
+            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.transcript.once_changed(partial(_wake, changed))
+            await changed
 
     def report(self, report: Report) -> ReportOutcome:
         """Send a progress signal of the run that the running code works for."""
@@ -205,3 +229,8 @@ class Chat:
         self._resuming.turn_ended()
         self._turn_over()
         self._ports.context.background.start(self.child.reconcile(), name="reconcile runs")
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -15,6 +15,7 @@ from ramet.core.current import working_for
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.json import JsonValue
 from ramet.core.ports import Background, ErrorHook
+from ramet.errors import InvalidOptions
 
 
 @runtime_checkable
@@ -24,6 +25,7 @@ class ChatHooked(Protocol):
     message_concurrency: MessageConcurrency
     chat_recovery: ChatRecovery | bool
     chat_stream_stall_timeout: Duration
+    max_persisted_messages: int | None
 
     def on_chat_response(self, result: ChatResult) -> object: ...  # noqa: D102 - see ChatVerbs
     def on_chat_error(self, error: BaseException, ctx: ChatErrorContext) -> object: ...  # noqa: D102 - see ChatVerbs
@@ -65,6 +67,17 @@ class ChatHooks:
     def stall_timeout(self) -> float:
         """Seconds without a chunk after which an answer counts as stalled; 0 for never."""
         return seconds_of(self._agent.chat_stream_stall_timeout, name="chat_stream_stall_timeout")
+
+    def most_messages(self) -> int | None:
+        """How many messages are kept; None for all.
+
+        Raises:
+            InvalidOptions: The agent's `max_persisted_messages` is no number of messages.
+        """
+        most: object = self._agent.max_persisted_messages
+        if most is None or (isinstance(most, int) and not isinstance(most, bool) and most > 0):
+            return most
+        raise InvalidOptions(f"max_persisted_messages is 1 or more, or None, not {most!r}")
 
     async def recovery_of(self, ctx: ChatRecoveryContext) -> ChatRecoveryDecision:
         """Run `on_chat_recovery`; what it does not decide is done as usual."""

@@ -67,9 +67,9 @@ class ChatRuntime(AgentRuntime):
         """End what an earlier process left of turns, make the agent ready, seal the open runs.
 
         Raises:
-            InvalidOptions: The agent's `message_concurrency` is none.
+            InvalidOptions: The agent's `message_concurrency` or `max_persisted_messages` is none.
         """
-        self.chat.concurrency()
+        self.chat.check_settings()
         self.chat.note_lost()
         await super().start()
         await self.chat.child.reconcile()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
@@ -34,10 +35,13 @@ class Ending(LastWord):
 def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
     """Store how a turn ended together with its answer, and tell everybody, in this order."""
     message = None if live.discarded else partial_message(live, ending.outcome)
+    if ending.outcome == "error":
+        report_failure(ports, live.plan.request_id, "stream" if live.answer is not None else "turn")
     try:
         _store(ports, live, ending, message=message)
     except StorageError as error:
         ports.errors.report(error)
+        report_failure(ports, live.plan.request_id, "persist")
         ending, message = Ending("error", public_text(error, ports.context.ids)), None
     failpoint("turn.message_stored")
     if not live.discarded:
@@ -45,6 +49,13 @@ def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
     ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
     failpoint("turn.ended")
     return _result(ports, live, ending, message=message)
+
+
+def report_failure(
+    ports: ChatPorts, request_id: str, stage: Literal["persist", "turn", "stream"]
+) -> None:
+    """Report that a request has failed, and where (OB-007)."""
+    ports.context.events.emit("chat:request:failed", {"requestId": request_id, "stage": stage})
 
 
 def partial_message(live: LiveTurn, outcome: TurnOutcome) -> Message | None:
@@ -108,8 +119,22 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message
         )
         if live.phase == "streaming":
             ports.log.close(plan.stream_id, ending.outcome)
+        _keep_newest(ports)
         ports.recovery.forget_asked(plan.turn_id)
     ports.log.sweep(ports.runs.bound_requests)
+
+
+def _keep_newest(ports: ChatPorts) -> None:
+    """Forget the oldest messages beyond what the agent keeps, but none that a turn still needs."""
+    most = ports.hooks.most_messages()
+    if most is None or len(ports.transcript) <= most:
+        return
+    needed = {
+        message_id
+        for turn in ports.turns.unfinished()
+        for message_id in (*turn.message_ids, turn.assistant_message_id)
+    }
+    ports.transcript.keep_newest(most, besides=needed)
 
 
 def _result(

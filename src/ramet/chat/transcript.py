@@ -1,6 +1,6 @@
 """The messages of one chat, in order, as text in memory and as rows on disk."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ramet.chat.turn import Message
@@ -48,6 +48,7 @@ class Transcript:
         self._database = database
         self._clock = clock
         self._texts: dict[str, str] = {}
+        self._watchers: list[Callable[[], object]] = []
         self.load()
 
     def __len__(self) -> int:
@@ -64,6 +65,10 @@ class Transcript:
     def all(self) -> list[Message]:
         """Every message, in order."""
         return _decoded(self._texts.values())
+
+    def last(self) -> Message | None:
+        """The newest message."""
+        return _decoded([next(reversed(self._texts.values()))])[0] if self._texts else None
 
     def until(self, last_id: str | None) -> list[Message]:
         """The messages up to the one with that id; all of them when it is not there."""
@@ -94,6 +99,13 @@ class Transcript:
         except BaseException:
             self._texts = before
             raise
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher()
+
+    def once_changed(self, watcher: Callable[[], object]) -> None:
+        """Call `watcher` after the next change."""
+        self._watchers.append(watcher)
 
     def put(self, message: Message, *, after: str | None = None) -> None:
         """Store a message: in place if its id is known, else behind `after`, else at the end."""
@@ -123,6 +135,11 @@ class Transcript:
         for message_id in ids:
             self._database.run(DELETE, message_id)
             self._texts.pop(message_id, None)
+
+    def keep_newest(self, most: int, *, besides: Collection[str]) -> None:
+        """Forget the oldest messages until there are at most so many; those named stay."""
+        unneeded = [message_id for message_id in self._texts if message_id not in besides]
+        self.delete(unneeded[: max(0, len(self._texts) - most)])
 
     def cut_after(self, last_id: str) -> None:
         """Forget what follows the message with that id; nothing when it is not there."""

@@ -44,6 +44,8 @@ class ChatVerbs:
 
     Read before `on_start`.
     """
+    max_persisted_messages: int | None = None
+    """How many messages are kept: after a turn the oldest go. None keeps all."""
     chat_stream_stall_timeout: Duration = 0
     """Seconds without a chunk after which an answer is taken up anew; 0 waits without end."""
 
@@ -91,11 +93,19 @@ class ChatVerbs:
         """End every turn early, those that wait too."""
         self._ramet_chat.turns.cancel_all()
 
+    def has_pending_interaction(self) -> bool:
+        """Whether the last answer waits for a person's approval or a tool of the browser."""
+        return self._ramet_chat.has_pending_interaction()
+
     async def wait_until_stable(
         self,
         timeout: Duration | None = None,  # noqa: ASYNC109 - the clock is ours, its time-out too
     ) -> bool:
-        """Wait until no turn runs or waits; False when that takes longer than `timeout` seconds."""
+        """Wait until no turn runs or waits, and nobody is to approve or answer a tool call.
+
+        Returns:
+            False when that takes longer than `timeout` seconds.
+        """
         return await self._ramet_chat.stable(timeout)
 
     async def report_progress(

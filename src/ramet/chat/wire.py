@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from ramet.chat.concurrency import Drop
 from ramet.chat.ports import ChatPorts
 from ramet.chat.resuming import Resuming
-from ramet.chat.settling import Ending, terminal
+from ramet.chat.settling import Ending, report_failure, terminal
 from ramet.chat.submits import PlannedSubmit, Submits
 from ramet.chat.submitted import added, replaced
 from ramet.chat.turns import TurnRequest, Turns
@@ -67,6 +67,7 @@ class ChatWire:
             self._accept(connection, frame)
         except (StorageError, InvalidOptions) as error:
             self._ports.errors.report(error)
+            report_failure(self._ports, frame.id, "persist")
             text = public_text(error, self._ports.context.ids)
             self._give_back(connection, frame, Ending("error", text))
 

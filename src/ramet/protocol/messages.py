@@ -33,6 +33,17 @@ def trailing_user_ids(messages: Sequence[Mapping[str, JsonValue]]) -> list[str]:
     return ids[::-1]
 
 
+def asks_client(message: Mapping[str, JsonValue] | None) -> bool:
+    """Whether an answer that is not being written waits for an approval or a client's tool."""
+    if message is None or message.get("role") != "assistant":
+        return False
+    waiting = {tool_parts.INPUT_AVAILABLE, tool_parts.APPROVAL_REQUESTED}
+    return any(
+        tool_parts.tool_call_id(part) is not None and part.get("state") in waiting
+        for part in parts_of(message)
+    )
+
+
 def normalise_tool_inputs(message: JsonObject) -> JsonObject:
     """Give the message with each tool input as an object, `{}` where there is none (MB-005).
 
