@@ -11,7 +11,6 @@ from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
 from ramet.core.json import JsonObject, loads_object
-from ramet.protocol import chunks, tool_parts
 from ramet.protocol.messages import parts_of, with_parts
 
 
@@ -58,17 +57,6 @@ def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: Message | None
 def parked(partial: Message) -> Message:
     """The message with nothing left open but the calls that a person or a browser is to answer."""
     return with_parts(partial, [_parked(part) for part in parts_of(partial)])
-
-
-def closing_chunks(partial: Message, *, reason: str) -> list[JsonObject]:
-    """What tells clients that the tool calls under way in a partial answer were interrupted."""
-    running = {tool_parts.INPUT_STREAMING, tool_parts.INPUT_AVAILABLE}
-    return [
-        chunks.tool_output_error(call_id, reason)
-        for part in parts_of(partial)
-        if (call_id := tool_parts.tool_call_id(part)) is not None
-        and (part.get("state") in running or part.get("preliminary") is True)
-    ]
 
 
 def _parked(part: JsonObject) -> JsonObject:

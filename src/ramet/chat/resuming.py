@@ -62,7 +62,9 @@ class Resuming:
 
     def acknowledged(self, connection: Connection, request_id: str) -> None:
         """Send a client the stream that it accepted."""
-        if isinstance(answer_to_ack(self._situation(), request_id), Ignore):
+        turn = self._ports.turns.of_request(request_id)
+        goes_on = turn is not None and turn.outcome == "recovering"
+        if not goes_on and isinstance(answer_to_ack(self._situation(), request_id), Ignore):
             return
         stream = self._ports.log.of_request(request_id)
         if stream is None:

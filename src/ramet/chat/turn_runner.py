@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.abortable import Abortable
 from ramet.chat.live_turn import LiveTurn
-from ramet.chat.partial import closing_chunks, folded
+from ramet.chat.overlap import Joined, Overlap
+from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.recovery_progress import Progress
 from ramet.chat.repair import ChunkRepair
-from ramet.chat.settling import NOT_FINISHED, Ending, final_frame, settle
+from ramet.chat.settling import Ending, final_frame, settle, settled
 from ramet.chat.stalls import StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.turn import (
@@ -19,6 +20,7 @@ from ramet.chat.turn import (
     Chunk,
     Message,
     StoredOutcome,
+    Turn,
     TurnProducer,
     TurnResult,
 )
@@ -149,18 +151,10 @@ class TurnRunner:
         self._watcher.turn_streams(live)
 
     async def _stream(self, live: LiveTurn) -> None:
-        plan = live.plan
-        last = plan.assistant_message_id if plan.continuation else (None, *plan.message_ids)[-1]
-        repair = ChunkRepair(None if plan.continuation else plan.assistant_message_id)
-        repair.resume(live.resumed)
+        if live.resumed and live.resumed[-1]["type"] == chunks.FINISH:
+            return
+        turn, shaper = self._turn_of(live), self._shaper_of(live)
         writer = ChunkWriter(self._ports, live, cap=self._cap)
-        messages = self._ports.transcript.until(last)
-        if live.resumed:
-            if live.resumed[-1]["type"] == chunks.FINISH:
-                return
-            if not self._ports.family.resumes_steps:
-                messages = [*messages, *self._closed(live, repair, writer)]
-        turn = live.as_turn(messages)
         async with (
             Abortable(live.controller.signal),
             _closed_after(self._producer.produce(turn)) as given,
@@ -168,23 +162,27 @@ class TurnRunner:
             async for chunk in self._lively(given):
                 if live.is_cancelled():
                     return
-                for repaired in repair.take(chunk):
-                    writer.write(repaired)
+                for shaped in shaper.take(chunk):
+                    writer.write(shaped)
         if not live.is_cancelled():
-            for repaired in repair.end():
-                writer.write(repaired)
+            for shaped in shaper.end():
+                writer.write(shaped)
 
-    def _closed(self, live: LiveTurn, repair: ChunkRepair, writer: "ChunkWriter") -> list[Message]:
-        """Close what a lost producer has left open, and give the message as it is now."""
-        for chunk in repair.end():
-            writer.write(chunk)
-        partial = live.answer.message() if live.answer is not None else None
-        if partial is None or live.answer is None:
-            return []
-        for chunk in closing_chunks(partial, reason=NOT_FINISHED):
-            writer.write(chunk)
-        whole = live.answer.message()
-        return [] if whole is None or live.plan.continuation else [whole]
+    def _turn_of(self, live: LiveTurn) -> Turn:
+        """The turn as its producer sees it; with what was said before it was lost, if it was."""
+        plan = live.plan
+        last = plan.assistant_message_id if plan.continuation else (None, *plan.message_ids)[-1]
+        messages = self._ports.transcript.until(last)
+        if live.resumed and not self._ports.family.resumes_steps:
+            messages = [*messages, *_partial(live)]
+        return live.as_turn(messages)
+
+    def _shaper_of(self, live: LiveTurn) -> ChunkRepair | Joined:
+        repair = ChunkRepair(None if live.plan.continuation else live.plan.assistant_message_id)
+        if live.resumed and not self._ports.family.resumes_steps:
+            return Joined(repair, Overlap(live.resumed, whole=True))
+        repair.resume(live.resumed)
+        return repair
 
     def _lively(self, given: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
         seconds = self._ports.hooks.stall_timeout()
@@ -249,3 +247,9 @@ async def _closed_after(given: AsyncIterator[Chunk]) -> AsyncGenerator[AsyncIter
     finally:
         if isinstance(given, AsyncGenerator):
             await given.aclose()
+
+
+def _partial(live: LiveTurn) -> list[Message]:
+    """What a producer was lost over, as a message with nothing open; a continuation has it."""
+    partial = None if live.answer is None else live.answer.message()
+    return [] if partial is None or live.plan.continuation else [settled(partial)]

@@ -15,6 +15,7 @@ from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.chat.family import THINK, ChatFamily
+from ramet.chat.overlap import Overlap
 from ramet.chat.runtime import ChatRuntime
 from ramet.chat.schema import CHAT_MIGRATIONS
 from ramet.chat.turn import Chunk, Turn
@@ -26,7 +27,6 @@ from ramet.storage import Schema, combined
 from ramet.think.history import model_history, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
-from ramet.think.overlap import Overlap
 from ramet.think.step_loop import Beginning, LoopParts, StepLoop
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, StoredStep, TurnKey
 from ramet.think.submission_store import SUBMISSION_MIGRATIONS

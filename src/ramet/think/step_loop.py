@@ -18,6 +18,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
+from ramet.chat.overlap import DanglingCall
 from ramet.core.current import Current, current, within, working_for
 from ramet.core.json import JsonObject
 from ramet.core.ports import Background
@@ -28,7 +29,6 @@ from ramet.protocol.chunks import FinishReason
 from ramet.think.chunk_writer import ChunkWriter
 from ramet.think.hooks import NO_HOOKS, StepHooks
 from ramet.think.model_seam import ModelCall, ModelStream
-from ramet.think.overlap import DanglingCall
 from ramet.think.step_store import StoredStep
 from ramet.think.tool_outcome import PlannedCall, ToolOutcome, failed, recalled, wire_input
 from ramet.think.toolbox import Toolbox

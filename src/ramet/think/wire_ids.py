@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from ramet.chat.overlap import DanglingCall
 from ramet.core.ids import Ids
-from ramet.think.overlap import DanglingCall
 
 
 class UsedIds(Protocol):

@@ -319,6 +319,7 @@ async def test_tools_that_ran_in_the_lost_process_are_told_as_interrupted(
     parts = turn.messages[-1]["parts"]
     assert isinstance(parts, list)
     assert [part["state"] for part in parts if isinstance(part, dict)] == ["output-error"]
+    agent.give(END)
     await ack(client, turn.request_id)
     assert "tool-output-error" in str(responses(client, turn.request_id)[-2]["body"])
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ramet.chat.repair import ChunkRepair
+from ramet.chat.turn import Chunk
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
 
@@ -55,24 +57,38 @@ class _NewPart:
 
 
 class Overlap:
-    """Takes the chunks of a second producer, from the step on that the first was lost in."""
+    """Takes the chunks of a second producer; from when on it gives new ones, everything passes."""
 
-    def __init__(self, stored: Sequence[JsonObject]) -> None:
-        """Begin after the chunks that are stored; with none, everything passes."""
+    def __init__(self, stored: Sequence[JsonObject], *, whole: bool = False) -> None:
+        """Begin after the chunks that are stored.
+
+        Args:
+            stored: What clients have been sent; with none of it everything passes.
+            whole: The second producer begins at the first step, or else with something new. If
+                not, it begins with the step `first_step`.
+        """
         begun = [at for at, chunk in enumerate(stored) if chunk["type"] == chunks.START_STEP]
         tail = stored[begun[-1] :] if begun else []
         cut = bool(tail) and all(chunk["type"] != chunks.FINISH_STEP for chunk in tail)
         self.first_step = len(begun) - 1 if cut else len(begun)
         """The step that the second producer has to begin with, counted from 0."""
+        repeated = stored if whole else tail if cut else []
+        types = [chunk["type"] for chunk in repeated]
         self._suffix = f"r{len(stored)}"
-        self._begins = cut
-        self._over = not cut
+        self._steps = {
+            chunks.START_STEP: types.count(chunks.START_STEP),
+            chunks.FINISH_STEP: types.count(chunks.FINISH_STEP),
+        }
+        self._over = not repeated
         self._parts: list[_StoredPart] = []
         self._calls: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._new: _NewPart | None = None
-        for chunk in tail if cut else ():
+        for chunk in repeated:
             self._remember(chunk)
+        self._unclaimed = dict.fromkeys(
+            call_id for call_id, state in self._calls.items() if state != _SETTLED
+        )
 
     @property
     def dangling_calls(self) -> list[DanglingCall]:
@@ -87,20 +103,42 @@ class Overlap:
         """What to send for a chunk."""
         if self._over:
             return (chunk,)
-        chunk_type = str(chunk["type"])
-        if chunk_type == chunks.START_STEP and self._begins:
-            self._begins = False
-            return ()
-        if chunk_type in {chunks.START_STEP, chunks.FINISH_STEP, chunks.FINISH}:
-            self._over = True
-            return [*self._close_stored(), *self._settle_dangling(), chunk]
+        chunk_type, call_id = str(chunk["type"]), chunk.get("toolCallId")
         if chunk_type in _KINDS:
             return self._take_text(chunk_type, chunk)
-        call_id = chunk.get("toolCallId")
         if isinstance(call_id, str):
-            kept = self._advances(chunk_type, call_id)
-            return [*self._close_stored(), chunk] if kept else self._close_stored()
+            return self._take_call(chunk_type, call_id, chunk)
+        return self._take_mark(chunk_type, chunk)
+
+    def end(self) -> Sequence[JsonObject]:
+        """What closes the stored part of the answer, unless that was done."""
+        if self._over:
+            return ()
+        self._over = True
+        return [*self._close_stored(), *self._settle_dangling()]
+
+    def _take_mark(self, chunk_type: str, chunk: JsonObject) -> Sequence[JsonObject]:
+        """Leave out the marks of steps that are stored; the first new one ends the overlap."""
+        if chunk_type == chunks.START:
+            metadata = chunk.get("messageMetadata")
+            return () if metadata is None else (chunks.message_metadata(metadata),)
+        if self._steps.get(chunk_type):
+            self._steps[chunk_type] -= 1
+            return ()
+        if chunk_type in {chunks.START_STEP, chunks.FINISH_STEP, chunks.FINISH}:
+            return [*self.end(), chunk]
         return (chunk,)
+
+    def _take_call(self, chunk_type: str, call_id: str, chunk: JsonObject) -> Sequence[JsonObject]:
+        if call_id not in self._calls:
+            self._give_up_repeats()
+        self._unclaimed.pop(call_id, None)
+        kept = self._advances(chunk_type, call_id)
+        return [*self._close_stored(), chunk] if kept else ()
+
+    def _give_up_repeats(self) -> None:
+        """Take what comes from here on as new."""
+        self._steps = dict.fromkeys(self._steps, 0)
 
     def _remember(self, chunk: JsonObject) -> None:
         chunk_type, call_id = str(chunk["type"]), chunk.get("toolCallId")
@@ -164,6 +202,7 @@ class Overlap:
             return [*self._open_new(new), _delta(new.kind, self._shown(new), rest)]
         closed = self._close_stored()
         self._parts.clear()
+        self._give_up_repeats()
         return [*closed, *self._open_new(new), _delta(new.kind, self._shown(new), new.text)]
 
     def _open_new(self, new: _NewPart) -> list[JsonObject]:
@@ -188,7 +227,26 @@ class Overlap:
         return closed
 
     def _settle_dangling(self) -> list[JsonObject]:
-        return [chunks.tool_output_error(call.wire_id, INTERRUPTED) for call in self.dangling_calls]
+        """End the calls of the first producer that the second has not made again."""
+        return [chunks.tool_output_error(call_id, INTERRUPTED) for call_id in self._unclaimed]
+
+
+class Joined:
+    """Repairs what a second producer gives, then joins it with what is stored."""
+
+    def __init__(self, repair: ChunkRepair, overlap: Overlap) -> None:
+        self._repair = repair
+        self._overlap = overlap
+
+    def take(self, chunk: Chunk) -> Sequence[JsonObject]:
+        """Give what to send for a chunk."""
+        repaired = self._repair.take(chunk)
+        return [new for each in repaired for new in self._overlap.take(each)]
+
+    def end(self) -> Sequence[JsonObject]:
+        """Give what is missing at the end of an answer that is whole."""
+        last = [new for each in self._repair.end() for new in self._overlap.take(each)]
+        return [*last, *self._overlap.end()]
 
 
 def _delta(kind: str, part_id: str, text: str) -> JsonObject:
