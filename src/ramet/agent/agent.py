@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
+from ramet.agent.durable_verbs import DurableVerbs
 from ramet.agent.runtime import AgentRuntime
 from ramet.agent_tools.records import Progress, RunInfo, RunResult
 from ramet.agent_tools.verbs import AgentToolVerbs
@@ -14,10 +15,6 @@ from ramet.connections.verbs import ClientVerbs
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
-from ramet.fibers.verbs import FiberVerbs
-from ramet.queue.verbs import QueueVerbs
-from ramet.schedules.retries import RetryVerbs
-from ramet.schedules.verbs import ScheduleVerbs
 from ramet.state.verbs import StateVerbs
 from ramet.storage import Row, Schema, SqlValue
 from ramet.sub_agents.verbs import SubAgentVerbs
@@ -31,10 +28,7 @@ class Agent(
     StateVerbs[S],
     ClientVerbs,
     SubAgentVerbs,
-    ScheduleVerbs,
-    QueueVerbs,
-    RetryVerbs,
-    FiberVerbs,
+    DurableVerbs,
     AgentToolVerbs,
     Generic[S],
 ):
@@ -164,10 +158,6 @@ class Agent(
         """Take the features of this instance; called before `__init__`."""
         self._ramet = runtime
         self._ramet_state = runtime.state  # type: ignore[assignment] # its type is S by `Agent[S]`
-        self._ramet_clients = runtime.clients
-        self._ramet_sub_agents = runtime.sub_agents
-        self._ramet_schedules = runtime.durable.schedules
-        self._ramet_queue = runtime.durable.queue
-        self._ramet_retries = runtime.durable.retries
-        self._ramet_fibers = runtime.durable.fibers
+        self._ramet_clients, self._ramet_sub_agents = runtime.clients, runtime.sub_agents
+        self._bind_durable(runtime.durable)
         self._ramet_agent_tools = runtime.agent_tools
