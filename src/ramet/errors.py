@@ -213,8 +213,8 @@ class DatabaseUnusable(StorageError):
 class InstanceGone(RametError):
     """The instance was stopped: it can no longer read, write, send or call.
 
-    Raised inside code of an instance that was aborted, deleted, crashed or shut down, and to callers
-    that waited for it. Stored data is untouched; the next access opens a new instance.
+    Raised inside code of an instance that was aborted, deleted, crashed or shut down, and to
+    callers that waited for it. Stored data is untouched; the next access opens a new instance.
     """
 
     public: ClassVar[bool] = True

@@ -49,7 +49,7 @@ class Reader:
         del sys.modules[self._module.__name__]
 
     async def _run(self, block: Block) -> None:
-        """Run a block in the page's namespace; it may await at the top, as in `python -m asyncio`."""
+        """Run a block in the page's namespace; it may await at its top level."""
         code = compile(
             "\n" * (block.line - 1) + block.code,
             block.page.name,

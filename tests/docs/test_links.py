@@ -27,7 +27,7 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
 
 
 def leads_somewhere(page: Page, target: str) -> bool:
-    """Whether a link's file is there, and the heading in it if it names one; the web is believed."""
+    """Whether a link's file is there, with the heading if it names one; the web is believed."""
     if target.startswith(("https://", "http://", "mailto:")):
         return True
     path, _, anchor = target.partition("#")

@@ -48,6 +48,7 @@ CASES = [
     Case("step.committed", "ThinkAgent", RESEARCH),
     Case("step.committed", "ThinkAgent", THINK_RESEARCH, 2),
     Case("step.result_committed", "ThinkAgent", RESEARCH),
+    Case("run.registering", "ThinkAgent", RESEARCH),
     Case("run.registered", "ChatAgent", RESEARCH),
     Case("run.announced", "ThinkAgent", RESEARCH),
     Case("run.started", "ChatAgent", THINK_RESEARCH),

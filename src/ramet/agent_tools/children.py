@@ -3,13 +3,16 @@
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, get_args
 
-from ramet.agent_tools.records import Inspection, StoredChunk
+from ramet.agent_tools.records import ChildStatus, Inspection, StoredChunk
+from ramet.core.json import NotJson, to_json
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call, Caller
 from ramet.errors import NotAnAgentTool
+from ramet.protocol.run_events import Absent
 
 START: Final = "start_agent_tool_run"
 CANCEL: Final = "cancel_agent_tool_run"
@@ -55,7 +58,7 @@ class Child:
         answer = await self._call(START, input, run_id=self.run_id)
         if not isinstance(answer, Inspection):
             raise self._wrong(START, "an Inspection", answer)
-        return answer
+        return self._sound(answer)
 
     async def cancel(self, reason: str | None) -> None:
         """Stop the run; harmless when it has ended (AT-189)."""
@@ -66,7 +69,7 @@ class Child:
         answer = await self._call(INSPECT, self.run_id)
         if answer is not None and not isinstance(answer, Inspection):
             raise self._wrong(INSPECT, "an Inspection or None", answer)
-        return answer
+        return None if answer is None else self._sound(answer)
 
     async def chunks(self, after: int) -> list[StoredChunk]:
         """The next stored items of the run after a chunk index; empty at the end."""
@@ -96,6 +99,22 @@ class Child:
 
     async def _call(self, method: str, *args: object, **kwargs: object) -> object:
         return await self._caller.call(self.path, Call(method=method, args=args, kwargs=kwargs))
+
+    def _sound(self, inspection: Inspection) -> Inspection:
+        """The inspection with its output as JSON data."""
+        if inspection.status not in get_args(ChildStatus):
+            raise NotAnAgentTool(
+                f"{self._name} reports the run status {inspection.status!r}, "
+                f"which is none of {', '.join(get_args(ChildStatus))}"
+            )
+        if isinstance(inspection.output, Absent):
+            return inspection
+        try:
+            return replace(inspection, output=to_json(inspection.output))
+        except NotJson as error:
+            raise NotAnAgentTool(
+                f"{self._name} gave an output that is not JSON: {error}"
+            ) from error
 
     def _wrong(self, method: str, wanted: str, got: object) -> NotAnAgentTool:
         return NotAnAgentTool(f"{self._name}.{method} must give {wanted}, not {type(got).__name__}")

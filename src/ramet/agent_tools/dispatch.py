@@ -180,6 +180,7 @@ class Dispatcher:
         feed = Feed(self.ports, self.frames, run)
         with self.ports.database.transaction():
             self.runs.add(run)
+            failpoint("run.registering")
             if refused is not None:
                 feed.start()
                 feed.end(run)

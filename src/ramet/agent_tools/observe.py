@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ramet.agent_tools.children import Child
 from ramet.agent_tools.feed import Feed
@@ -17,6 +18,11 @@ CHILD_PATIENCE = 10.0
 """Seconds that a child's answer is waited for after the run was cancelled."""
 ITEMS_AT_ONCE = 256
 """Items of a tail after which clients get a chance to be sent them."""
+MOST_DEATHS = 3
+"""How often in a row a child's instance may die before anything comes of it."""
+
+Cut: TypeAlias = Literal["ended", "silent", "gone"]
+"""How following a child came to an end: its tail closed, nothing came, or its instance died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +36,8 @@ class Observer:
     ) -> Ending:
         """Follow a child until its run has ended, or until nothing more comes of it (QK-001).
 
-        A tail that closes early is taken up again as long as items came through it.
+        A tail that closes early is taken up again as long as items came through it; one that was
+        cut by the death of the child's instance is so too, a few times in a row (D14).
 
         Args:
             live: The run.
@@ -41,14 +48,17 @@ class Observer:
             CancelPosted: The run was cancelled.
             Exception: What the child raised while it was followed or asked.
         """
+        deaths = 0
         while True:
             before = live.feed.activity
             with live.interruptible(0.0):
-                silent = await self._follow(live, idle)
+                cut = await self._follow(live, idle)
             ending = await self._asked(live, first)
             if ending is not None:
                 return ending
-            if silent or live.feed.activity == before:
+            came = live.feed.activity > before
+            deaths = 0 if came or cut != "gone" else deaths + 1
+            if cut == "silent" or not (came or 0 < deaths <= MOST_DEATHS):
                 lost = silence(tailable=live.child.tailable)
                 return interruption(lost, child_still_running=True)
 
@@ -89,20 +99,20 @@ class Observer:
             return False
         return True
 
-    async def _follow(self, live: LiveRun, idle: float | None) -> bool:
-        """Pass items on until the child's tail ends; True when it was given up for its silence."""
+    async def _follow(self, live: LiveRun, idle: float | None) -> Cut:
+        """Pass items on until the child's tail ends or is given up for its silence."""
         if not live.child.tailable:
             await self.collect(live.child, live.feed)
-            return False
+            return "ended"
         try:
             async with live.child.tail(live.feed.last_sequence) as items:
                 if idle is None:
                     await self._forward(items, live)
-                    return False
+                    return "ended"
                 return await self._forward_while_lively(items, live, idle=idle)
         except InstanceGone:
             self.ports.fence.check()
-            return False
+            return "gone"
 
     async def _forward(self, items: AsyncIterator[object], live: LiveRun) -> None:
         """Pass on everything, and let others work in between when very much comes at once."""
@@ -121,7 +131,7 @@ class Observer:
 
     async def _forward_while_lively(
         self, items: AsyncIterator[object], live: LiveRun, *, idle: float
-    ) -> bool:
+    ) -> Cut:
         budget = None if math.isinf(idle) else idle
         lines = TailLines()
         while True:
@@ -130,9 +140,9 @@ class Observer:
                     item = await anext(items)
             except StopAsyncIteration:
                 _take_all(lines.end(), live)
-                return False
+                return "ended"
             except TimeoutError:
-                return True
+                return "silent"
             _take(item, lines, live)
 
 

@@ -197,16 +197,17 @@ class Resuming:
     def _end_of(self, request_id: str) -> Sequence[str]:
         """The frames that end a request that is over; who is sent them knows of a lost turn (D4).
 
-        The transcript goes first, as it does live: it settles what the replayed chunks left open.
+        Of a lost turn the transcript goes first: it settles what the replayed chunks left open. At
+        any other end it would only race with what the client sends meanwhile.
         """
-        transcript = frames.chat_messages(self._ports.transcript.all())
         turn = self._ports.turns.of_request(request_id)
         if turn is None or turn.outcome is None:
-            done = frames.chat_response(request_id, body="", done=True, replay=True)
-            return [transcript, done]
-        if turn.status == "orphaned":
-            self._ports.turns.settle_orphans()
-        return [transcript, _end_of_turn(turn, replay=turn.outcome != "error")]
+            return [frames.chat_response(request_id, body="", done=True, replay=True)]
+        end = _end_of_turn(turn, replay=turn.outcome != "error")
+        if turn.status != "orphaned":
+            return [end]
+        self._ports.turns.settle_orphans()
+        return [frames.chat_messages(self._ports.transcript.all()), end]
 
 
 def _replay_key(stream_id: str) -> str:

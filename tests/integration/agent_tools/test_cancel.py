@@ -65,6 +65,22 @@ async def test_an_abort_after_the_end_changes_nothing(stage: Stage) -> None:
     assert "cancel" not in HandChild.calls
 
 
+@pytest.mark.behaviour("AT-181", "AT-058", "QK-008")
+async def test_a_late_abort_rewrites_no_row_that_another_path_has_sealed(stage: Stage) -> None:
+    controller = ramet.AbortController()
+    client = await stage.client()
+    caller = await stage.dispatch(run_id="r", signal=controller.signal)
+    parent = await stage.parent()
+    parent.sql("UPDATE cf_agent_tool_runs SET status = 'completed', summary = 'sealed'")
+    controller.abort("late")
+    await stage.settle()
+
+    assert (await caller).summary == "sealed"
+    assert stage.row("r")["status"] == "completed"
+    assert kinds(client) == ["started"]
+    assert parent.finished == []
+
+
 @pytest.mark.behaviour("AT-178")
 async def test_a_signal_wins_over_a_child_that_has_just_finished(stage: Stage) -> None:
     controller = ramet.AbortController()

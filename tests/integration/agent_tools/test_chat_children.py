@@ -50,9 +50,23 @@ class Middle(ramet.AIChatAgent):
         yield ", ".join(result.summary or str(result.error) for result in results)
 
 
+class Asker(ramet.AIChatAgent):
+    """A parent that asks a child under an id of its own choice, and says what came of it."""
+
+    async def on_chat_message(self, turn: Turn) -> AsyncIterator[str]:
+        for _ in range(2):
+            try:
+                result = await self.run_agent_tool(Talker, input="go", run_id="mine")
+                yield f"{result.summary}. "
+            except ramet.RametError as error:
+                yield f"{type(error).__name__}. "
+
+
 @pytest.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
-    async with Harness(agents=[Parent], sub_agents=[Talker, Middle], data_dir=tmp_path) as started:
+    async with Harness(
+        agents=[Parent, Asker], sub_agents=[Talker, Middle], data_dir=tmp_path
+    ) as started:
         yield started
     Talker.gates.clear()
 
@@ -163,3 +177,18 @@ async def test_cancelling_the_parents_call_reaches_the_grandchild(harness: Harne
     below = [(Middle, "m"), (Talker, "inner0")]
     turns = harness.rows(Parent, "p", "SELECT outcome FROM cf_chat_turns", sub=below)
     assert turns == [{"outcome": "aborted"}]
+
+
+@pytest.mark.behaviour("D8", "D5")
+async def test_a_run_id_answers_only_the_question_of_its_turn(harness: Harness) -> None:
+    asker = await harness.agent(Asker, "a")
+    for question in ("first", "second"):
+        message: JsonObject = {"id": question, "role": "user", "parts": []}
+        await asker.save_messages([*asker.messages, message])
+        await harness.settle()
+
+    first, second = (str(m["parts"]) for m in asker.messages if m["role"] == "assistant")
+    assert "hello world. hello world. " in first
+    assert "RunBelongsToAnother. RunBelongsToAnother. " in second
+    [row] = harness.rows(Asker, "a", "SELECT recovery_root FROM cf_agent_tool_runs")
+    assert row["recovery_root"] is not None

@@ -276,6 +276,44 @@ async def test_a_child_whose_instance_was_stopped_is_asked_again(stage: Stage) -
     assert kinds(client) == ["started", "chunk", "chunk", "finished"]
 
 
+@pytest.mark.behaviour("AT-109")
+async def test_a_chunk_that_a_tail_gives_twice_is_sent_once(stage: Stage) -> None:
+    client = await stage.client()
+    await stage.dispatch(run_id="r")
+    child = await stage.child("r")
+    child.say("one", "two")
+    for item in child.stored():
+        child.tails[0].push(item)
+    child.say("three")
+    await stage.settle()
+
+    assert numbers(client) == [0, 1, 2, 3]
+
+
+@pytest.mark.behaviour("D14")
+async def test_a_tail_that_the_childs_death_has_cut_is_taken_up_without_a_chunk_too(
+    stage: Stage,
+) -> None:
+    caller = await stage.dispatch(run_id="r")
+    (await stage.parent()).abort_sub_agent(HandChild, "r")
+    await stage.settle()
+    assert stage.row("r")["status"] == "running"
+
+    (await stage.child("r")).end(summary="made it")
+    await stage.settle()
+    assert (await caller).summary == "made it"
+
+
+async def test_a_child_that_dies_again_and_again_is_lost_sight_of(stage: Stage) -> None:
+    caller = await stage.dispatch(run_id="r")
+    for _ in range(4):
+        assert not caller.done()
+        (await stage.parent()).abort_sub_agent(HandChild, "r")
+        await stage.settle()
+
+    assert (await caller).reason == "no-progress"
+
+
 async def test_clients_are_sent_chunks_while_a_burst_of_them_comes(stage: Stage) -> None:
     reader = await stage.page_reader()
     await stage.dispatch(run_id="r")

@@ -1,9 +1,12 @@
 """The same run id again: the stored result, the live run, or the child that went on."""
 
+import asyncio
+
 import pytest
 from pydantic import BaseModel
 
 import ramet
+from ramet.core.current import within, working_for
 from ramet.errors import RunBelongsToAnother
 from tests.integration.agent_tools.children import HandChild, OtherChild, events
 from tests.integration.agent_tools.conftest import Stage, event_of, kinds, numbers
@@ -128,6 +131,30 @@ async def test_a_run_that_cannot_be_reached_again_stays_interrupted(stage: Stage
 
     assert (result.status, result.reason, result.child_still_running) == ("interrupted", None, True)
     assert "still running" in str(result.error)
+
+
+@pytest.mark.behaviour("D9", "AT-012")
+async def test_the_runs_of_a_tool_call_get_ids_by_call_and_position(stage: Stage) -> None:
+    parent = await stage.parent()
+
+    async def tool() -> None:
+        runs = [parent.run_agent_tool(HandChild, display_order=n) for n in range(3)]
+        await asyncio.gather(*runs)
+
+    with working_for(parent), within(tool_call_id="T"):
+        first = asyncio.get_running_loop().create_task(tool())
+        await stage.settle()
+    with working_for(parent), within(tool_call_id="T"):
+        again = asyncio.get_running_loop().create_task(tool())
+        await stage.settle()
+    for n, run_id in enumerate(["agent-tool:T", "agent-tool:T:1", "agent-tool:T:2"]):
+        row = stage.row(run_id)
+        assert (row["parent_tool_call_id"], row["display_order"]) == ("T", n)
+        assert row["call_position"] == n
+        (await stage.child(run_id)).end()
+    await asyncio.gather(first, again)
+
+    assert len(stage.rows()) == 3
 
 
 async def test_a_run_id_of_another_class_is_refused(stage: Stage) -> None:

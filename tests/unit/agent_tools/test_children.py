@@ -92,6 +92,38 @@ async def test_a_child_that_pages_its_chunks_is_asked_for_pages() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "output", "sentence"),
+    [
+        ("done", 1, "Adapter reports the run status 'done', which is none of starting, running,"),
+        ("completed", object(), "Adapter gave an output that is not JSON"),
+    ],
+)
+async def test_an_inspection_that_cannot_be_stored_is_refused(
+    status: Any, output: Any, sentence: str
+) -> None:
+    class Careless(Adapter):
+        async def inspect_agent_tool_run(self, run_id: str) -> object:
+            return Inspection(run_id=run_id, status=status, started_at=1, output=output)
+
+    child = Child(Direct(Careless()), PATH, cls=Adapter, run_id="r")
+
+    with pytest.raises(NotAnAgentTool, match=sentence):
+        await child.inspect()
+
+
+async def test_an_output_is_taken_in_as_json() -> None:
+    class Modelled(Adapter):
+        async def inspect_agent_tool_run(self, run_id: str) -> object:
+            output: Any = {"items": (1, 2)}
+            return Inspection(run_id=run_id, status="completed", started_at=1, output=output)
+
+    inspection = await reached(Modelled).inspect()
+
+    assert inspection is not None
+    assert inspection.output == {"items": [1, 2]}
+
+
+@pytest.mark.parametrize(
     ("ask", "sentence"),
     [
         (
