@@ -26,6 +26,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
     "think/step_store.py": frozenset({"cf_think_steps"}),
     "think/submission_store.py": frozenset({"cf_think_submissions"}),
+    "host/wakeups.py": frozenset({"ramet_wakeups"}),
     "demo/corpus.py": frozenset({"passages"}),
 }
 

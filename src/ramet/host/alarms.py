@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from functools import partial
 
 from ramet.core.clock import Clock
@@ -14,6 +15,8 @@ from ramet.host.wakeups import WakeupIndex
 
 AT_ONCE = 64
 """Roots that run their alarms at the same time."""
+PAGE = 256
+"""Roots that are read from the index at once."""
 TRY_AGAIN_MS = 30_000
 """Milliseconds after which a root whose alarm could not run is tried again."""
 
@@ -28,37 +31,45 @@ class Alarms:
         self._instances = instances
         self._clock = clock
         self._fence = Fence("the host's alarms")
+        self._waiting: deque[AgentPath] = deque()
         self._active: dict[AgentPath, asyncio.Task[None]] = {}
-        self._round: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def due(self) -> None:
-        """Begin to fire what is due; called by the index's timer."""
-        if self._round is None or self._round.done():
-            self._round = new_task(self._fire_all(), name="alarms")
+        """Begin to fire what is due, as far as there is room; the rest follows as others end."""
+        while not self._stopped and len(self._active) < AT_ONCE:
+            if not self._waiting and not self._read():
+                self._index.watch()
+                return
+            root = self._waiting.popleft()
+            if root not in self._active and self._index.is_due(root):
+                self._active[root] = new_task(self._fire(root), name=f"alarm of {root}")
+                self._active[root].add_done_callback(partial(self._fired, root))
 
     async def stop(self) -> None:
         """Fire nothing more and let go of what is firing."""
-        self._index.stop()
-        tasks = [*self._active.values(), *([self._round] if self._round else [])]
-        for task in tasks:
-            task.cancel()
+        tasks = self.abandon()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _fire_all(self) -> None:
-        while True:
-            waiting = [r for r in self._index.due(2 * AT_ONCE) if r not in self._active]
-            for root in waiting[: AT_ONCE - len(self._active)]:
-                task = new_task(self._fire(root), name=f"alarm of {root}")
-                self._active[root] = task
-                task.add_done_callback(partial(self._fired, root))
-            if not self._active:
-                break
-            await asyncio.wait(self._active.values(), return_when=asyncio.FIRST_COMPLETED)
-        self._index.watch()
+    def abandon(self) -> list[asyncio.Task[None]]:
+        """Fire nothing more; returns the tasks that still have to notice."""
+        self._stopped = True
+        self._index.stop()
+        tasks = list(self._active.values())
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def _read(self) -> bool:
+        """Read who is due; whether there is anybody whose alarm does not fire already."""
+        due = self._index.due(len(self._active) + PAGE)
+        self._waiting.extend(root for root in due if root not in self._active)
+        return bool(self._waiting)
 
     def _fired(self, root: AgentPath, _: asyncio.Task[None]) -> None:
         self._active.pop(root, None)
+        self.due()
 
     async def _fire(self, root: AgentPath) -> None:
         try:
@@ -66,12 +77,12 @@ class Alarms:
             alarm = instance.runtime.alarm
             if alarm is not None:
                 work = alarm.fire()
-                await self._instances.run(instance, work, name="alarm", fence=self._fence)
+                await self._instances.run(instance, work, name="the alarm", fence=self._fence)
         except NotRunning:
             return
-        except AddressError:
-            _log.warning("%s has an alarm but cannot be reached; it is forgotten", root)
-            self._index.set(root, None)
+        except AddressError as error:
+            _log.warning("%s has an alarm, but cannot be opened here: %s", root, error)
+            self._index.set_aside(root)
         except InstanceGone:
             # If it was deleted nothing is left to put off; if it was stopped it is opened again.
             self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)

@@ -42,15 +42,16 @@ class InstanceCaller:
         instance = await self.instances.opened(target, asker=self.path)
         self.fence.check()
         opening = instance.runtime.calls.open_stream(call)
-        items = await self.instances.run(instance, opening, name=call.method, fence=self.fence)
-        tail = items if isinstance(items, Tail) else _pumped(instance, items, call.method)
-        forget = instance.fence.on_down(lambda: tail.end(instance.fence.error()))
-        try:
-            async for item in tail:
-                yield item
-        finally:
-            forget()
-            await tail.aclose()
+        with instance.hold(f"{call.method} is being read"):
+            items = await self.instances.run(instance, opening, name=call.method, fence=self.fence)
+            tail = items if isinstance(items, Tail) else _pumped(instance, items, call.method)
+            forget = instance.fence.on_down(lambda: tail.end(instance.fence.error()))
+            try:
+                async for item in tail:
+                    yield item
+            finally:
+                forget()
+                await tail.aclose()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,13 @@ class Deletion:
         clock: Clock,
         *,
         forget_alarm: Callable[[AgentPath], object],
+        close_sockets: Callable[[AgentPath, str], object],
     ) -> None:
         self._instances = instances
         self._files = files
         self._clock = clock
         self._forget_alarm = forget_alarm
+        self._close_sockets = close_sockets
 
     def delete(self, target: AgentPath) -> None:
         """Stop the agents at and below `target`, forget them in the parent, remove their files.
@@ -39,6 +41,7 @@ class Deletion:
             root.runtime.durable.forget(target)
         told = "The agent was destroyed" if target.is_root else "Sub-agent deleted"
         self._instances.end(target, "it was deleted", close_sockets=told)
+        self._close_sockets(target, told)  # those whose agent is not in memory
         if target.is_root:
             self._forget_alarm(target)  # now that nothing of it can set the alarm again
         for path in stored:

@@ -18,6 +18,7 @@ from ramet.core.paths import AgentPath
 from ramet.core.ports import Caller, Lifecycles
 from ramet.errors import InstanceGone, NotRunning, RametError
 from ramet.host.alarms import Alarms
+from ramet.host.bodies import kept_open
 from ramet.host.builder import InstanceBuilder
 from ramet.host.callers import (
     InstanceCaller,
@@ -29,6 +30,7 @@ from ramet.host.classes import ClassTable
 from ramet.host.deletion import Deletion
 from ramet.host.gate import Gate
 from ramet.host.idle import IdleEviction
+from ramet.host.instance import Instance
 from ramet.host.instances import Instances, check_path
 from ramet.host.sockets import Message, Sockets
 from ramet.host.wakeups import RootWakeups, WakeupIndex
@@ -36,6 +38,8 @@ from ramet.storage import Database, DataDirectory
 
 A = TypeVar("A")
 
+FILES_PER_AGENT = 5
+"""Three files of an open agent, a client's socket, and what else a process has open."""
 GRACE_STEP = 0.05
 """Seconds between two looks at whether the running turns are done."""
 
@@ -67,7 +71,8 @@ class Host:
         self.instances = Instances(
             builder,
             self,
-            on_open=lambda: self._idle.make_room(),
+            on_build=lambda built: self.sockets.show(built),
+            on_open=self._opened,
             on_end=lambda ended, told: self.sockets.instance_ended(ended, told),
         )
         self.sockets = Sockets(self.instances, ids)
@@ -76,7 +81,11 @@ class Host:
         self._wakeups: WakeupIndex | None = None
         self._alarms: Alarms | None = None
         self._deletion = Deletion(
-            self.instances, self.files, clock, forget_alarm=self._forget_alarm
+            self.instances,
+            self.files,
+            clock,
+            forget_alarm=self._forget_alarm,
+            close_sockets=self.sockets.close_below,
         )
         self._gate = Gate(self.instances, classes)
         self._outside = InstanceCaller(instances=self.instances, path=None, fence=Fence("the host"))
@@ -89,13 +98,16 @@ class Host:
     async def start(self) -> None:
         """Lock the data directory and begin to serve; raises `DataDirectoryError`."""
         self.files.acquire()
-        _raise_file_limit()
-        self._database = self.files.open_host(fence=Fence("the host"))
-        self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
+        try:
+            self._database = self.files.open_host(fence=Fence("the host"))
+            self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
+        except BaseException:
+            self._close()
+            raise
         self._alarms = Alarms(self._wakeups, self.instances, self.clock)
         self.instances.accepting = True
-        self._idle.start()
-        self._wakeups.watch()
+        self._idle.start(most_open=_raised_file_limit() // FILES_PER_AGENT)
+        self._alarms.due()
 
     async def stop(self, *, grace: float = 0.0) -> None:
         """Give running work `grace` seconds, then end every instance; the rest stays stored."""
@@ -110,6 +122,7 @@ class Host:
             self.instances.end(
                 instance.path, "the server is stopping", close_sockets="The server is stopping"
             )
+        self.sockets.close_all("The server is stopping")
         await self.instances.all_ended()
         self._close()
 
@@ -120,8 +133,8 @@ class Host:
         for instance in self.instances:
             self.instances.end(instance.path, "the process crashed", close_sockets="")
         self._idle.stop()
-        if self._wakeups is not None:
-            self._wakeups.stop()
+        if self._alarms is not None:
+            self._alarms.abandon()
         self._close()
 
     def evict(self, path: AgentPath, *, force: bool = False) -> None:
@@ -130,11 +143,10 @@ class Host:
         Raises:
             RametError: It is busy (the message says with what), and `force` is not given.
         """
-        live = self.instances.below(path)
-        for instance in live:
-            reason = instance.busy()
-            if reason is not None and not force:
-                raise RametError(f"{instance.path} cannot be evicted now: {reason}")
+        instance = self.instances.live(path)
+        reason = None if instance is None or force else self.instances.busy(instance)
+        if reason is not None:
+            raise RametError(f"{path} cannot be evicted now: {reason}")
         self.instances.end(path, "it was evicted", close_sockets=None)
 
     def check(self, path: AgentPath) -> None:
@@ -144,17 +156,12 @@ class Host:
     async def respond(self, path: AgentPath, request: Request) -> Response:
         """Let the agent at `path` answer an HTTP request; the answer may be seen then."""
         instance = await self.instances.opened(path)
-        instance.requests += 1
-        try:
-            response = await self.instances.run(
-                instance,
-                instance.runtime.respond(request),
-                name="on_request",
-                fence=self._outside.fence,
-            )
-        finally:
-            instance.requests -= 1
-        await released(instance)
+        with instance.hold("an HTTP request is being answered"):
+            work = instance.runtime.respond(request)
+            fence = self._outside.fence
+            answer = await self.instances.run(instance, work, name="on_request", fence=fence)
+            response = kept_open(instance, answer)
+            await released(instance)
         return response
 
     async def admit(self, path: AgentPath, request: Request) -> Response | Request:
@@ -212,6 +219,10 @@ class Host:
         instance = self.instances.live(path)
         return None if instance is None else instance.database
 
+    def _opened(self, instance: Instance) -> None:
+        self.sockets.hand_over(instance)
+        self._idle.make_room()
+
     def _forget_alarm(self, root: AgentPath) -> None:
         if self._wakeups is not None:
             self._wakeups.set(root, None)
@@ -230,9 +241,11 @@ class Host:
         return any(instance.busy() for instance in self.instances)
 
 
-def _raise_file_limit() -> None:
-    """Allow as many open files as the system lets us: each open agent has three."""
+def _raised_file_limit() -> int:
+    """Allow as many open files as the system lets us; returns how many that are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            return hard
+    return soft

@@ -1,7 +1,9 @@
 """One live instance as the host sees it: its fence, its tasks, its database and its sockets."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +43,8 @@ class Instance:
     links: set[ClientLink] = field(default_factory=set)
     used_at: float = 0.0
     """When somebody last came to it, on the clock that never goes back."""
-    requests: int = 0
-    """HTTP requests that are being answered."""
+    holds: Counter[str] = field(default_factory=Counter)
+    """What the host does with it at the moment, by name and how often."""
 
     @property
     def runtime(self) -> AgentRuntime:
@@ -59,9 +61,27 @@ class Instance:
         """Why the instance may not be evicted now; None when it may."""
         if not self.ready:
             return "it is starting"
-        if self.requests:
-            return "an HTTP request is being answered"
-        return self.runtime.busy()
+        return self.runtime.busy() or next(iter(self.holds), None)
+
+    @contextmanager
+    def hold(self, reason: str) -> Iterator[None]:
+        """Keep the instance in memory for the length of a block; see `held`."""
+        release = self.held(reason)
+        try:
+            yield
+        finally:
+            release()
+
+    def held(self, reason: str) -> Callable[[], None]:
+        """Keep the instance in memory until what this returns is called, once."""
+        self.holds[reason] += 1
+
+        def release() -> None:
+            self.holds[reason] -= 1
+            if not self.holds[reason]:
+                del self.holds[reason]
+
+        return release
 
     def end(self, reason: str) -> list[asyncio.Task[Any]]:
         """Take the fence down, then end the tasks; nothing the instance does after this has effect.

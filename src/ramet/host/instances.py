@@ -1,7 +1,9 @@
 """Opens and ends instances: one at a time for each address, a parent before its sub-agents."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from ramet.core.fence import Fence
@@ -24,15 +26,21 @@ class Instances:
         builder: InstanceBuilder,
         neighbours: Neighbours,
         *,
-        on_open: Callable[[], object],
+        on_build: Callable[[Instance], object],
+        on_open: Callable[[Instance], object],
         on_end: Callable[[Instance, str | None], object],
     ) -> None:
         self._builder = builder
         self._neighbours = neighbours
+        self._on_build = on_build
         self._on_open = on_open
         self._on_end = on_end
         self._live: dict[AgentPath, Instance] = {}
         self._of_root: dict[AgentPath, set[Instance]] = {}
+        self._children: Counter[AgentPath] = Counter()
+        """Live instances directly below each path; a parent lives as long as they do."""
+        self._asking: Counter[AgentPath] = Counter()
+        """Who waits for an instance to open, and has not taken it up yet."""
         self._opening: dict[AgentPath, asyncio.Task[Instance]] = {}
         self._ending: set[asyncio.Task[Any]] = set()
         self.accepting = False
@@ -50,6 +58,9 @@ class Instances:
 
     def below(self, path: AgentPath) -> list[Instance]:
         """The live instances at and below a path, the lowest first."""
+        if not self._children[path]:
+            alone = self._live.get(path)
+            return [] if alone is None else [alone]
         group = self._of_root.get(path.root, ())
         found = [each for each in group if path.contains(each.path)]
         return sorted(found, key=lambda each: -len(each.path.steps))
@@ -60,15 +71,18 @@ class Instances:
 
     def busy(self, instance: Instance) -> str | None:
         """Why an instance may not be evicted now; a parent stays while a child is open."""
-        if len(self.below(instance.path)) > 1:
-            return "a sub-agent of it is open"
-        return instance.busy()
+        reason = instance.busy()
+        if reason is None and self._children[instance.path]:
+            reason = "a sub-agent of it is open"
+        if reason is None and self._asking[instance.path]:
+            reason = "somebody has come to it"
+        return reason
 
     async def opened(self, path: AgentPath, *, asker: AgentPath | None = None) -> Instance:
         """The instance at a path, opened if need be; its `on_start` has returned.
 
         An agent above the asker that is itself still starting is given at once: it waits for the
-        asker.
+        asker. What is opened is not evicted (unless by force) before the caller goes on.
 
         Raises:
             AgentNotRegistered: A class of the path is not registered, or is no root where it must
@@ -78,12 +92,18 @@ class Instances:
             Exception: Whatever `on_start` raised.
         """
         instance = self._live.get(path)
-        if instance is None:
-            return await outcome(self._opening.get(path) or self._start_opening(path))
-        self.touch(instance)
-        if not instance.ready and not (asker is not None and path.contains(asker)):
+        if instance is not None:
+            self.touch(instance)
+            if instance.ready or (asker is not None and path.contains(asker)):
+                return instance
+        self._asking[path] += 1
+        try:
+            if instance is None:
+                return await outcome(self._start_opening(path))
             await asyncio.wait({instance.started})
             instance.started.result()
+        finally:
+            _count_down(self._asking, path)
         return instance
 
     async def run(
@@ -91,7 +111,8 @@ class Instances:
     ) -> T:
         """Run `work` as a task of an instance, for somebody whose own fence is `fence`.
 
-        Cancelling the caller cancels the work, unless the caller's instance is dying (D11).
+        The instance is not evicted meanwhile, unless by force. Cancelling the caller cancels the
+        work, unless the caller's instance is dying (D11).
         """
         if instance.fence.down:
             work.close()
@@ -99,7 +120,8 @@ class Instances:
         task = instance.tasks.run(work, name=name)
         task.add_done_callback(_retrieve)
         try:
-            await asyncio.wait({task})
+            with instance.hold(f"{name} is running"):
+                await asyncio.wait({task})
         except asyncio.CancelledError:
             if not fence.down:
                 task.cancel()
@@ -133,27 +155,39 @@ class Instances:
         await ended([task for task in self._ending if task is not running])
 
     def _leave_group(self, instance: Instance) -> None:
+        if instance.path.parent is not None:
+            _count_down(self._children, instance.path.parent)
         group = self._of_root.get(instance.path.root, set())
         group.discard(instance)
         if not group:
             self._of_root.pop(instance.path.root, None)
 
     def _start_opening(self, path: AgentPath) -> asyncio.Task[Instance]:
+        begun = self._opening.get(path)
+        if begun is not None and not begun.done():
+            return begun
         if not self.accepting:
             raise NotRunning("The app is not running: start it by its lifespan or `async with app`")
         check_path(path, self._builder.classes)
         task = new_task(self._open(path), name=f"open {path}")
         self._opening[path] = task
-        task.add_done_callback(lambda _: self._opening.pop(path, None))
+        task.add_done_callback(partial(self._opened, path))
         task.add_done_callback(_retrieve)
         return task
 
+    def _opened(self, path: AgentPath, task: asyncio.Task[Instance]) -> None:
+        if self._opening.get(path) is task:
+            del self._opening[path]
+
     async def _open(self, path: AgentPath) -> Instance:
-        if path.parent is not None and self._live.get(path.parent) is None:
+        while path.parent is not None and self._live.get(path.parent) is None:
             await self.opened(path.parent)
         instance = self._builder.build(path, self._neighbours)
         self._live[path] = instance
+        if path.parent is not None:
+            self._children[path.parent] += 1
         self._of_root.setdefault(path.root, set()).add(instance)
+        self._on_build(instance)
         start = instance.tasks.run(instance.runtime.start(), name="start")
         await asyncio.wait({start})
         if instance.fence.down:
@@ -165,7 +199,7 @@ class Instances:
             self.end(path, "it could not start", close_sockets="The agent could not start")
             raise error
         instance.started.set_result(None)
-        self._on_open()
+        self._on_open(instance)
         instance.runtime.context.events.emit("start")
         return instance
 
@@ -183,6 +217,12 @@ def check_path(path: AgentPath, classes: ClassTable) -> None:
             f"The agent class {root!r} is registered for sub-agents only: "
             "reach it through its parent, or give it to App(agents=[…])"
         )
+
+
+def _count_down(counter: Counter[AgentPath], path: AgentPath) -> None:
+    counter[path] -= 1
+    if not counter[path]:
+        del counter[path]
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:

@@ -17,13 +17,19 @@ from ramet.storage import Database
 CREATE = """
 CREATE TABLE IF NOT EXISTS ramet_wakeups (
     root TEXT PRIMARY KEY NOT NULL,
-    due_ms INTEGER NOT NULL
+    due_ms INTEGER NOT NULL,
+    set_aside INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID
 """
-CREATE_INDEX = "CREATE INDEX IF NOT EXISTS ramet_wakeups_due ON ramet_wakeups (due_ms)"
+CREATE_INDEX = """
+CREATE INDEX IF NOT EXISTS ramet_wakeups_due ON ramet_wakeups (due_ms) WHERE set_aside = 0
+"""
+CREATE_ASIDE_INDEX = """
+CREATE INDEX IF NOT EXISTS ramet_wakeups_aside ON ramet_wakeups (set_aside) WHERE set_aside = 1
+"""
 SET = """
 INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
-ON CONFLICT (root) DO UPDATE SET due_ms = excluded.due_ms
+ON CONFLICT (root) DO UPDATE SET due_ms = excluded.due_ms, set_aside = 0
 """
 PROMISE = """
 INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
@@ -31,8 +37,15 @@ ON CONFLICT (root) DO UPDATE SET due_ms = min(due_ms, excluded.due_ms)
 """
 PUT_OFF = "UPDATE ramet_wakeups SET due_ms = ? WHERE root = ? AND due_ms <= ?"
 REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
-DUE = "SELECT root, due_ms FROM ramet_wakeups WHERE due_ms <= ? ORDER BY due_ms LIMIT ?"
-NEXT = "SELECT min(due_ms) AS due_ms FROM ramet_wakeups"
+SET_ASIDE = "UPDATE ramet_wakeups SET set_aside = 1 WHERE root = ?"
+TAKE_UP = "UPDATE ramet_wakeups SET set_aside = 0 WHERE set_aside = 1"
+DUE = """
+SELECT root FROM ramet_wakeups WHERE set_aside = 0 AND due_ms <= ? ORDER BY due_ms LIMIT ?
+"""
+IS_DUE = "SELECT 1 AS due FROM ramet_wakeups WHERE root = ? AND set_aside = 0 AND due_ms <= ?"
+NEXT = """
+SELECT due_ms FROM ramet_wakeups WHERE set_aside = 0 AND due_ms > ? ORDER BY due_ms LIMIT 1
+"""
 
 
 class WakeupIndex:
@@ -46,6 +59,8 @@ class WakeupIndex:
         self._timer_due: int | None = None
         database.run(CREATE)
         database.run(CREATE_INDEX)
+        database.run(CREATE_ASIDE_INDEX)
+        database.run(TAKE_UP)
 
     def set(self, root: AgentPath, due_ms: int | None) -> None:
         """Note when a root must be awake next; None for never. Committed on return."""
@@ -65,15 +80,27 @@ class WakeupIndex:
         """Move a moment that has come to a later one, unless it was moved or removed meanwhile."""
         self._database.run(PUT_OFF, due_ms, dumps(root.to_json()), self._clock.now_ms())
 
+    def set_aside(self, root: AgentPath) -> None:
+        """Leave a root alone until the next process: this one does not know its class.
+
+        Its moment is kept, and counts again as soon as a new one is set.
+        """
+        self._database.run(SET_ASIDE, dumps(root.to_json()))
+
+    def is_due(self, root: AgentPath) -> bool:
+        """Whether a root's moment has come."""
+        key = dumps(root.to_json())
+        return self._database.one(IS_DUE, key, self._clock.now_ms()) is not None
+
     def due(self, limit: int) -> list[AgentPath]:
         """The roots whose moment has come, the longest overdue first."""
         rows = self._database.query(DUE, self._clock.now_ms(), limit)
-        return [_path(row["root"]) for row in rows]
+        return [AgentPath.from_json(loads(row["root"])) for row in rows]
 
     def watch(self) -> None:
-        """Set the timer to the earliest moment of all."""
-        row = self._database.one(NEXT)
-        if row is not None and row["due_ms"] is not None:
+        """Set the timer to the earliest moment that is still to come."""
+        row = self._database.one(NEXT, self._clock.now_ms())
+        if row is not None:
             self._at(row["due_ms"])
 
     def stop(self) -> None:
@@ -113,10 +140,3 @@ class RootWakeups:
         """Wake the root at a moment or earlier; see `core.alarm.Wakeups`."""
         self.fence.check()
         self.index.promise(self.root, due_ms)
-
-
-def _path(text: str) -> AgentPath:
-    steps = loads(text)
-    assert isinstance(steps, list)
-    pairs = [(str(step[0]), str(step[1])) for step in steps if isinstance(step, list)]
-    return AgentPath.of(*pairs)

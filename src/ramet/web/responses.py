@@ -55,22 +55,22 @@ class StreamedAnswer(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the head and the pieces; the iterator is closed in any case."""
         head = {"status": self.status_code, "headers": self.raw_headers}
-        await _deliver(send, {"type": "http.response.start", **head})
-        async with asyncio.TaskGroup() as tasks:
-            sending = tasks.create_task(self._send_pieces(send))
-            watching = tasks.create_task(self._until_gone(sending))
-            sending.add_done_callback(lambda _: watching.cancel())
-
-    async def _send_pieces(self, send: Send) -> None:
         try:
-            async for piece in self._content:
-                if not await _deliver(send, _piece(piece, more=True)):
-                    return
-            await _deliver(send, _piece(b"", more=False))
+            await _deliver(send, {"type": "http.response.start", **head})
+            async with asyncio.TaskGroup() as tasks:
+                sending = tasks.create_task(self._send_pieces(send))
+                watching = tasks.create_task(self._until_gone(sending))
+                sending.add_done_callback(lambda _: watching.cancel())
         finally:
             close = getattr(self._content, "aclose", None)
             if close is not None:
                 await close()
+
+    async def _send_pieces(self, send: Send) -> None:
+        async for piece in self._content:
+            if not await _deliver(send, _piece(piece, more=True)):
+                return
+        await _deliver(send, _piece(b"", more=False))
 
     async def _until_gone(self, sending: asyncio.Task[None]) -> None:
         await self._client_gone()
