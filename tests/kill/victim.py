@@ -9,7 +9,8 @@ from tests.kill.disk import Disk, read_disk
 from tests.kill.forked import ForkedProcess, ForkServer
 from tests.support.server import HOST, free_port
 
-COMMAND = ("serve", "tests.wire_app:app")
+APP = "tests.wire_app:app"
+COMMAND = ("serve", APP)
 START_TIMEOUT = 30.0
 DEATH_TIMEOUT = 15.0
 _BETWEEN_TRIES = 0.02
@@ -18,12 +19,15 @@ _BETWEEN_TRIES = 0.02
 class Victim:
     """One data directory with the server that is running on it now."""
 
-    def __init__(self, forks: ForkServer, folder: Path) -> None:
+    def __init__(self, forks: ForkServer, folder: Path, *, app: str = APP) -> None:
         self.data = folder / "data"
         """The data directory."""
         self.log = folder / "server.log"
         """What the servers wrote to standard output and error."""
+        self.recovers = False
+        """Whether turns that a kill has cut off go on after the next start."""
         self._forks = forks
+        self._app = app
         self._process: ForkedProcess | None = None
         self._port = 0
 
@@ -40,8 +44,9 @@ class Victim:
     def start(self, variables: Mapping[str, str] | None = None) -> None:
         """Start the server; returns once it takes connections."""
         self._port = free_port()
-        command = [*COMMAND, "--port", str(self._port), "--data", str(self.data)]
-        self._process = self._forks.run(command, variables=variables or {}, log=self.log)
+        command = ["serve", self._app, "--port", str(self._port), "--data", str(self.data)]
+        given = {"WIRE_RECOVERY": "on" if self.recovers else "off", **(variables or {})}
+        self._process = self._forks.run(command, variables=given, log=self.log)
         for _ in range(int(START_TIMEOUT / _BETWEEN_TRIES)):
             with socket.socket() as probe:
                 if probe.connect_ex((HOST, self._port)) == 0:

@@ -9,6 +9,7 @@ from tests.wire.comparison import compare, verdict
 from tests.wire.parts import called, closing, opening, returned, spoken
 from tests.wire.researchers import Researcher, ThinkResearcher
 from tests.wire.script import (
+    RECOVERY,
     Asked,
     Command,
     ScriptedFailure,
@@ -27,6 +28,8 @@ CHILDREN: dict[str, type[Researcher | ThinkResearcher]] = {
 
 class ChatAgent(ramet.AIChatAgent):
     """Answers by script."""
+
+    chat_recovery = RECOVERY
 
     async def on_chat_message(self, turn: Turn) -> AsyncIterator[JsonObject]:
         asked = last_asked(turn.messages)

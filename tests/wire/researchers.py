@@ -12,7 +12,15 @@ import ramet
 from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject
 from tests.wire.parts import closing, opening, spoken
-from tests.wire.script import DEFAULT_PACE, WORDS, ScriptedFailure, Topic, last_asked, pause
+from tests.wire.script import (
+    DEFAULT_PACE,
+    RECOVERY,
+    WORDS,
+    ScriptedFailure,
+    Topic,
+    last_asked,
+    pause,
+)
 
 _topics = TypeAdapter(Topic)
 
@@ -40,6 +48,8 @@ async def _words(agent: _Reports, topic: Topic) -> AsyncIterator[str]:
 class Researcher(ramet.AIChatAgent):
     """The scripted child that streams its own chunks."""
 
+    chat_recovery = RECOVERY
+
     async def on_chat_message(self, turn: Turn) -> AsyncIterator[JsonObject]:
         topic = _topics.validate_json(last_asked(turn.messages).text)
         for chunk in opening():
@@ -55,6 +65,8 @@ class Researcher(ramet.AIChatAgent):
 
 class ThinkResearcher(ramet.Think):
     """The same child, driven by a scripted model."""
+
+    chat_recovery = RECOVERY
 
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:

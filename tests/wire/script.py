@@ -1,16 +1,21 @@
 """What the scripted agents understand and say: no model, the same every time."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from ramet.chat.recovery_options import ChatRecovery
 from ramet.core.clock import SystemClock
 from ramet.core.json import JsonObject
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 DEFAULT_PACE = 20
+
+RECOVERY: ChatRecovery | bool = os.environ.get("WIRE_RECOVERY") != "off"
+"""Whether turns that are lost with the process go on in the next; a test can switch it off."""
 
 _clock = SystemClock()
 

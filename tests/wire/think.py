@@ -19,6 +19,7 @@ from ramet.core.json import JsonObject, dumps
 from tests.wire.comparison import compare, verdict
 from tests.wire.researchers import Researcher, ThinkResearcher
 from tests.wire.script import (
+    RECOVERY,
     Command,
     ScriptedFailure,
     Topic,
@@ -32,6 +33,8 @@ Delta = str | DeltaToolCalls | DeltaThinkingCalls
 
 class ThinkAgent(ramet.Think):
     """Answers by script, through tools that the model calls."""
+
+    chat_recovery = RECOVERY
 
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
