@@ -23,6 +23,7 @@ from ramet.agent_tools.records import Inspection
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.core.failpoints import failpoint
 from ramet.core.public_errors import public_text
+from ramet.protocol.run_events import ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +147,15 @@ class RunTasks:
         await self._end(live, checked_ending(ending, live.wanted))
 
     async def _watched_again(self, live: LiveRun) -> Ending:
-        """Take the result of a child that has ended; else follow it while it is not silent."""
+        """Take the result of a child that has ended; else follow it while it is not silent.
+
+        A child that a crash has kept from being started is started now, if its input is known.
+        """
         with live.interruptible(CHILD_PATIENCE):
             first = await live.child.inspect()
+            if first is None and live.input is not ABSENT:
+                first = await live.child.start(live.input)
+                self.runs.mark_running(live.run_id)
         ending = ending_of(first)
         if ending is not None:
             await self.observer.collect_what_can_be(live)

@@ -140,10 +140,12 @@ class Dispatcher:
         self._check_same(run, checked)
         live = self.in_flight.get(checked.run_id)
         if live is not None:
+            live.input = checked.order.input
             return live
         if redispatch(run.status, run.output) != "attach":
             return run
         live = self.live_again(run)
+        live.input = checked.order.input
         self.tasks.attach(live)
         return live
 

@@ -12,6 +12,7 @@ from ramet.agent_tools.run_store import StoredRun
 from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
 from ramet.core.signals import AbortSignal
+from ramet.protocol.run_events import ABSENT
 
 
 class CancelPosted(Exception):
@@ -30,6 +31,8 @@ class LiveRun:
         self.feed = feed
         self.wanted: OutputType | None = None
         """The type that the first typed caller asked for."""
+        self.input: object = ABSENT
+        """What the child is to be asked, where a caller has said it; it is not stored (AT-028)."""
         self.child_started = False
         self.early_cancel: str | None = None
         """The reason of a cancel for the child that came before the child was started."""
