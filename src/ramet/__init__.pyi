@@ -4,6 +4,7 @@ from ramet.agent_tools.records import Inspection as Inspection
 from ramet.agent_tools.records import Milestone as Milestone
 from ramet.agent_tools.records import Progress as Progress
 from ramet.agent_tools.records import RunInfo as RunInfo
+from ramet.agent_tools.records import RunInspection as RunInspection
 from ramet.agent_tools.records import RunResult as RunResult
 from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
@@ -13,7 +14,10 @@ from ramet.chat.recovery_options import ChatRecovery as ChatRecovery
 from ramet.chat.recovery_options import ChatRecoveryContext as ChatRecoveryContext
 from ramet.chat.recovery_options import ChatRecoveryDecision as ChatRecoveryDecision
 from ramet.chat.recovery_options import ChatRecoveryExhausted as ChatRecoveryExhausted
+from ramet.chat.turn import ChatErrorContext as ChatErrorContext
+from ramet.chat.turn import ChatResult as ChatResult
 from ramet.chat.turn import Turn as Turn
+from ramet.chat.turn import TurnResult as TurnResult
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
 from ramet.connections.rpc import rpc as rpc
@@ -31,7 +35,10 @@ from ramet.think import from_thread as from_thread
 from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
-from ramet.think.submission_records import Submission as Submission
+from ramet.think.hooks import StepResult as StepResult
+from ramet.think.hooks import ToolCallInfo as ToolCallInfo
+from ramet.think.hooks import ToolCallResult as ToolCallResult
 from ramet.think.idempotent import idempotent as idempotent
+from ramet.think.submission_records import Submission as Submission
 from ramet.think.think import Think as Think
 from ramet.think.turn_modes import TurnCallback as TurnCallback

@@ -31,8 +31,7 @@ RametError
 ├── AgentToolError
 │   ├── NotAnAgentTool        the child lacks the adapter methods
 │   ├── NoCurrentAgent        an agent tool used outside an agent
-│   ├── RunBelongsToAnother   one run id, two classes or two questions
-│   └── OutputInvalid         a child's output that is missing or fails its type
+│   └── RunBelongsToAnother   one run id, two classes or two questions
 ├── FiberError
 │   └── NoCurrentFiber        `stash` outside a fiber
 ├── StorageError
@@ -186,10 +185,6 @@ class NoCurrentAgent(AgentToolError):
 
 class RunBelongsToAnother(AgentToolError, ValueError):
     """The run id is taken by another class or another question."""
-
-
-class OutputInvalid(AgentToolError, ValueError):
-    """A child's output is missing or does not fit the type that was asked for."""
 
 
 class FiberError(RametError):

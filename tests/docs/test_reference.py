@@ -24,11 +24,19 @@ AGENTS = (ramet.Agent, ramet.AIChatAgent, ramet.Think)
 RECORDS = (
     ramet.RunInfo,
     ramet.RunResult,
+    ramet.RunInspection,
     ramet.Inspection,
     ramet.StoredChunk,
     ramet.Progress,
     ramet.Milestone,
     ramet.ChildRun,
+    ramet.Turn,
+    ramet.TurnResult,
+    ramet.ChatResult,
+    ramet.ChatErrorContext,
+    ramet.ToolCallInfo,
+    ramet.ToolCallResult,
+    ramet.StepResult,
 )
 
 

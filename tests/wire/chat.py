@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 
 import ramet
-from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject, JsonValue
 from tests.wire.comparison import compare, verdict
 from tests.wire.parts import called, closing, opening, returned, spoken
@@ -31,7 +30,7 @@ class ChatAgent(ramet.AIChatAgent):
 
     chat_recovery = RECOVERY
 
-    async def on_chat_message(self, turn: Turn) -> AsyncIterator[JsonObject]:
+    async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[JsonObject]:
         asked = last_asked(turn.messages)
         command = parse(asked.text)
         for chunk in opening():
@@ -41,7 +40,9 @@ class ChatAgent(ramet.AIChatAgent):
         for chunk in closing():
             yield chunk
 
-    def _answer(self, command: Command, asked: Asked, turn: Turn) -> AsyncIterator[JsonObject]:
+    def _answer(
+        self, command: Command, asked: Asked, turn: ramet.Turn
+    ) -> AsyncIterator[JsonObject]:
         match command.verb:
             case "say":
                 words = numbered("w", command.number(0, 1), command.number(1, 0))
@@ -58,7 +59,7 @@ class ChatAgent(ramet.AIChatAgent):
                 return spoken("text", "t1", once(f"Unknown: {asked.text}"))
 
     async def _research(
-        self, command: Command, asked: Asked, turn: Turn
+        self, command: Command, asked: Asked, turn: ramet.Turn
     ) -> AsyncIterator[JsonObject]:
         call_id, topic = f"call_{asked.id}", command.topic()
         for chunk in called(call_id, command.verb, as_json(topic)):

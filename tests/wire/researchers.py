@@ -9,7 +9,6 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import ramet
-from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject
 from tests.wire.parts import closing, opening, spoken
 from tests.wire.script import (
@@ -50,7 +49,7 @@ class Researcher(ramet.AIChatAgent):
 
     chat_recovery = RECOVERY
 
-    async def on_chat_message(self, turn: Turn) -> AsyncIterator[JsonObject]:
+    async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[JsonObject]:
         topic = _topics.validate_json(last_asked(turn.messages).text)
         for chunk in opening():
             yield chunk

@@ -77,9 +77,12 @@ class Agent(
         """Run one statement on the agent's own database and return its rows.
 
         Synchronous, for tables of your own (names that begin with `cf_` belong to ramet). It is
-        committed when the call returns.
+        committed when the call returns; BEGIN, COMMIT and the like are refused.
+
+        Raises:
+            InvalidArguments: The statement would change the connection itself.
         """
-        return self._ramet.context.database.query(query, *params)
+        return self._ramet.context.database.query_of_user(query, *params)
 
     async def destroy(self) -> None:
         """Remove this agent with everything it and the agents below it stored.
@@ -140,7 +143,12 @@ class Agent(
         """Run before a child is started; raising refuses the run. May be async."""
 
     def on_agent_tool_finish(self, run: RunInfo, result: RunResult[object]) -> object:
-        """Run after a run has ended and clients were told. At least once; may be async."""
+        """Run after a run has ended and clients were told. May be async.
+
+        Once for each end that is stored; an `interrupted` run that turns out to have come to
+        something ends a second time. A server that dies between an end and its hook loses the call,
+        so what must not be missed is read from `list_agent_tool_runs` at the start.
+        """
 
     def on_progress(self, run: RunInfo, progress: Progress) -> object:
         """Take note of a child's progress or milestone; nothing waits for it. May be async."""

@@ -25,8 +25,11 @@ from ramet.core.current import current
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonValue, to_json
 from ramet.core.signals import AbortSignal
-from ramet.errors import RunBelongsToAnother
+from ramet.errors import InvalidArguments, RunBelongsToAnother
 from ramet.protocol.run_events import ABSENT, Absent
+
+LARGEST_ORDER = 2**31
+"""What an order of display may be at most, so that it can be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,7 @@ class Dispatcher:
         return self._child(run, cls)
 
     def _check(self, order: RunOrder) -> _Checked:
+        _check_arguments(order)
         agent_type = self.ports.classes.name_of(order.cls)
         check_adapter(order.cls)
         preview = input_preview(order.input, order.input_preview)
@@ -214,3 +218,18 @@ class Dispatcher:
     def _child(self, run: StoredRun, cls: type) -> Child:
         path = self.ports.path.child(run.agent_type, run.run_id)
         return Child(self.ports.caller, path, cls=cls, run_id=run.run_id)
+
+
+def _check_arguments(order: RunOrder) -> None:
+    """Refuse arguments of a wrong kind before anything is written."""
+    if not isinstance(order.cls, type):
+        raise InvalidArguments(f"run_agent_tool takes an agent class, not {order.cls!r}")
+    for name in ("run_id", "parent_tool_call_id"):
+        value: object = getattr(order, name)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise InvalidArguments(f"{name} must be a text that is not empty, not {value!r}")
+    if isinstance(order.output, str):
+        raise InvalidArguments(f"output must be a type, not the text {order.output!r}")
+    place: object = order.display_order
+    if not isinstance(place, int) or abs(place) > LARGEST_ORDER:
+        raise InvalidArguments(f"display_order must be a whole number, not {place!r}")

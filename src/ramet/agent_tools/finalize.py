@@ -2,7 +2,7 @@
 
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.outputs import result_of
-from ramet.agent_tools.policy import Ending, rewrite
+from ramet.agent_tools.policy import Ending, rewrite, storable
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.core.failpoints import failpoint
@@ -22,6 +22,7 @@ class Finalizer:
         what it lacked, or the run was cleared (AT-058 … AT-060).
         """
         failpoint("run.finalizing")
+        ending = storable(ending)
         with self._ports.database.transaction():
             sealed = self._write(feed, ending, counted=counted)
         failpoint("run.finalized")

@@ -1,11 +1,11 @@
 """What is decided about runs, without doing it: endings, rewrites, re-dispatch, cap and ids."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from ramet.agent_tools.records import Inspection, TerminalStatus
-from ramet.core.json import JsonValue
+from ramet.core.json import JsonValue, NotJson, as_text, to_json
 from ramet.protocol.run_events import (
     ABSENT,
     HARD_TERMINAL,
@@ -72,6 +72,20 @@ def ending_of(inspection: Inspection | None) -> Ending | None:
             )
         case "starting" | "running":
             return None
+
+
+def storable(ending: Ending) -> Ending:
+    """The ending as it can be stored; what a child says wrongly must not keep its run open."""
+    try:
+        return replace(
+            ending,
+            output=ending.output if ending.output is ABSENT else to_json(ending.output),
+            summary=None if ending.summary is None else as_text(ending.summary),
+            error=None if ending.error is None else as_text(ending.error),
+        )
+    except NotJson as error:
+        lost = failure(f"The child's result cannot be stored: {error}")
+        return replace(lost, completed_at=ending.completed_at)
 
 
 def failure(error: str) -> Ending:

@@ -10,9 +10,13 @@ from ramet.agent_tools.feature import AgentTools
 from ramet.agent_tools.records import RunInfo, RunInspection, RunResult
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
+from ramet.core.warn_once import warn_once
+from ramet.errors import InvalidArguments
 from ramet.protocol.run_events import ABSENT, RunStatus
 
 Output = TypeVar("Output")
+
+NO_PROGRESS = "report_progress does nothing on an agent that is no chat agent"
 
 _log = logging.getLogger("ramet.agent_tools")
 
@@ -114,7 +118,7 @@ class AgentToolVerbs:
             RunBelongsToAnother: The run id is taken by another class or another question.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
-        del detached
+        check_awaited(detached)
         order = RunOrder(
             cls=cls,
             input=input,
@@ -182,5 +186,11 @@ class AgentToolVerbs:
     ) -> Literal["emitted", "coalesced", "inactive"]:
         """Report how far a run is; on an agent that is no chat agent this only warns (AT-212)."""
         del fraction, message, phase, milestone, data, persist
-        _log.warning("report_progress does nothing on an agent that is no chat agent")
+        warn_once(_log, type(self), NO_PROGRESS)
         return "inactive"
+
+
+def check_awaited(detached: object) -> None:
+    """Refuse a run that should report back by itself: that is not built yet."""
+    if detached:
+        raise InvalidArguments("Runs can only be awaited so far: leave detached at False")

@@ -14,7 +14,7 @@ from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message, TurnResult
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonValue, dump_indented, to_json
+from ramet.core.json import JsonValue, as_text, dump_indented, to_json
 from ramet.core.public_errors import public_text
 from ramet.core.signals import AbortSignal
 from ramet.errors import UnknownModelResult
@@ -216,7 +216,7 @@ class ChatChild:
                 given = await hooks.tool_output(run_id)
                 output = ABSENT if given is ABSENT else to_json(given)
                 told = None if output is ABSENT else output
-                summary = await hooks.tool_summary(run_id, told)
+                summary = as_text(await hooks.tool_summary(run_id, told))
             except Exception as error:  # noqa: BLE001 - an output that cannot be given fails its run
                 self._ports.context.fence.check()
                 end = RunEnd("error", public_text(error, self._ports.context.ids))

@@ -12,12 +12,14 @@ from ramet.chat.signals import milestone_chunk, progress_chunk
 from ramet.core.clock import Timer
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject, JsonValue, dump_strict, loads
+from ramet.core.warn_once import warn_once
 from ramet.protocol import chunks, frames
 
 ReportOutcome: TypeAlias = Literal["emitted", "coalesced", "inactive"]
 
 QUIET_SECONDS = 0.2
 SIGNAL_ID_LENGTH = 12
+OUTSIDE = "report_progress outside of a run: nobody is told"
 
 _log = logging.getLogger("ramet.chat")
 
@@ -93,7 +95,7 @@ class ProgressReporter:
         """
         run_id = None if live is None else live.plan.run_id
         if live is None or run_id is None or live.phase != "streaming" or live.discarded:
-            _log.warning("report_progress outside of a run: nobody is told")
+            warn_once(_log, self._ports.context.cls, OUTSIDE)
             return "inactive"
         now = self._ports.context.clock.monotonic()
         pace = self._paces.get(run_id)

@@ -8,6 +8,9 @@ from ramet.core.json import JsonValue, dumps, to_json
 from ramet.core.ports import Exit
 
 NORMAL_CLOSE = 1000
+LONGEST_REASON = 123
+"""Bytes that a close frame has room for (RFC 6455, 5.5)."""
+_CLOSE_CODES = frozenset({1000, 1001, 1008, 1011, 1013})
 
 
 class Connection:
@@ -74,5 +77,14 @@ class Connection:
         self._exit.release(lambda: self.link.outbox.push(frame))
 
     def close(self, code: int = NORMAL_CLOSE, reason: str = "") -> None:
-        """Close the connection after what was sent already."""
+        """Close the connection after what was sent already.
+
+        Raises:
+            ValueError: The code is none that an application may close with (1000, 1001, 1008, 1011,
+                1013, 3000 to 4999), or the reason has more than 123 bytes.
+        """
+        if code not in _CLOSE_CODES and not 3000 <= code <= 4999:
+            raise ValueError(f"{code!r} is no code to close a WebSocket with")
+        if len(reason.encode()) > LONGEST_REASON:
+            raise ValueError(f"A close reason has at most {LONGEST_REASON} bytes")
         self._exit.release(lambda: self.link.outbox.close(code, reason))

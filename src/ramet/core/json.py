@@ -1,6 +1,11 @@
-"""The one place that reads and writes JSON: compact, UTF-8, finite numbers only."""
+"""The one place that reads and writes JSON: compact, UTF-8, finite numbers only.
 
+Half a surrogate pair, as texts get that were cut in the middle of an emoji, becomes U+FFFD.
+"""
+
+import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TypeAlias
@@ -10,6 +15,13 @@ from pydantic import BaseModel
 from pydantic import JsonValue as JsonValue  # exported: every module takes it from here
 
 JsonObject: TypeAlias = dict[str, JsonValue]
+
+DEPTH_LEFT_FOR_FRAMES = 16
+"""By how many levels what is stored may be less deep than what can be encoded at all."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class NotJson(ValueError):
@@ -29,10 +41,7 @@ def dumps(value: object) -> str:
 
 def dump_bytes(value: object) -> bytes:
     """Encode as compact JSON in UTF-8; raises what `dumps` raises."""
-    try:
-        return orjson.dumps(value, _encode_other, orjson.OPT_PASSTHROUGH_DATACLASS)
-    except (TypeError, RecursionError) as error:
-        raise NotJson(str(error)) from error
+    return _encoded(value, orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 def dump_strict(value: object) -> str:
@@ -47,12 +56,7 @@ def dump_strict(value: object) -> str:
 
 def dump_indented(value: object) -> str:
     """Encode as JSON indented by two spaces, for people and models to read."""
-    try:
-        return orjson.dumps(
-            value, _encode_other, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_INDENT_2
-        ).decode()
-    except (TypeError, RecursionError) as error:
-        raise NotJson(str(error)) from error
+    return _encoded(value, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_INDENT_2).decode()
 
 
 def loads(text: str | bytes | bytearray | memoryview) -> JsonValue:
@@ -64,7 +68,7 @@ def loads(text: str | bytes | bytearray | memoryview) -> JsonValue:
     try:
         decoded: JsonValue = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise NotJson(str(error)) from error
+        return _loads_leniently(text, error)
     return decoded
 
 
@@ -90,6 +94,75 @@ def loads_or_raw(text: str | None) -> JsonValue:
 def to_json(value: object) -> JsonValue:
     """Turn a model, dataclass or JSON value into plain JSON data, by encoding and decoding it."""
     return loads(dump_bytes(value))
+
+
+def fits_json(value: object) -> bool:
+    """Whether a value can be encoded, also inside of frames and records that hold it."""
+    for _ in range(DEPTH_LEFT_FOR_FRAMES):
+        value = [value]
+    try:
+        dump_bytes(value)
+    except NotJson:
+        return False
+    return True
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which neither UTF-8 nor SQLite can carry."""
+    return text if text.isascii() else _SURROGATE.sub(_REPLACEMENT, text)
+
+
+def _encoded(value: object, options: int) -> bytes:
+    try:
+        return orjson.dumps(value, _encode_other, options)
+    except (TypeError, RecursionError) as error:
+        if "surrogates" not in str(error):
+            raise NotJson(str(error)) from error
+    try:
+        return orjson.dumps(_cleaned(value), _encode_other, options)
+    except (TypeError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def _loads_leniently(
+    text: str | bytes | bytearray | memoryview, fault: orjson.JSONDecodeError
+) -> JsonValue:
+    """Decode a text that holds lone surrogates, which is valid JSON all the same."""
+    try:
+        known = text if isinstance(text, str) else bytes(text).decode()
+        if not _SURROGATE.search(known) and not _ESCAPED_SURROGATE.search(known):
+            raise NotJson(str(fault)) from fault
+        decoded = _cleaned(json.loads(known, parse_constant=_refuse, parse_int=orjson.loads))
+        return loads(_encoded(decoded, 0))
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(fault)) from error
+
+
+def _refuse(constant: str) -> None:
+    raise NotJson(f"{constant} is not JSON")
+
+
+def _cleaned(value: object) -> object:
+    """The value without lone surrogates."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, Mapping):
+        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type)):
+        return _cleaned(_encode_other(value))
+    return value
+
+
+def as_text(value: object) -> str:
+    """A text that can be stored and sent: a string as it is, anything else as JSON.
+
+    Raises:
+        NotJson: It holds something that JSON (or UTF-8) cannot carry.
+    """
+    plain = to_json(value)
+    return plain if isinstance(plain, str) else dumps(plain)
 
 
 def _encode_other(value: object) -> object:

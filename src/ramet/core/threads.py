@@ -2,30 +2,61 @@
 
 import asyncio
 import contextvars
+import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+MOST_THREADS = 64
+"""Blocking functions that run at the same time in one process; more wait for their turn."""
+
 _running: set[asyncio.Future[Any]] = set()
+_turns = threading.BoundedSemaphore(MOST_THREADS)
 
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a thread; `current_agent()` works inside it.
 
-    Cancelling the wait does not stop the thread: its result is dropped.
+    Cancelling the wait does not stop the thread: its result is dropped. A thread that still blocks
+    does not keep the process from ending.
     """
     loop = asyncio.get_running_loop()
     context = contextvars.copy_context()
-    work = loop.run_in_executor(None, lambda: context.run(call, *args, **kwargs))
-    _running.add(work)
-    work.add_done_callback(_running.discard)
-    return await work
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type] # there is a result without an error
+
+    def work() -> None:
+        result: T | None = None
+        failure: BaseException | None = None
+        with _turns:
+            try:
+                result = context.run(call, *args, **kwargs)
+            except StopIteration as error:
+                failure = RuntimeError(f"the function raised StopIteration: {error}")
+            except SystemExit as error:
+                failure = RuntimeError(f"the function called sys.exit({error.code!r})")
+            except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+                failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    _running.add(done)
+    done.add_done_callback(_running.discard)
+    threading.Thread(target=work, name="ramet blocking call", daemon=True).start()
+    return await done
 
 
 def running_threads() -> int:
-    """How many such functions run at the moment."""
+    """How many such functions are waited for at the moment."""
     return len(_running)
 
 

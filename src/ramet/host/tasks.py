@@ -40,7 +40,7 @@ class InstanceTasks:
 
     def run(self, work: Coroutine[object, object, T], *, name: str) -> asyncio.Task[T]:
         """Run `work` as a task whose outcome its starter takes."""
-        task = new_task(work, name=f"{self._path} {name}", context=self._context.copy())
+        task = new_task(_staying(work), name=f"{self._path} {name}", context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -60,6 +60,14 @@ class InstanceTasks:
             _log.debug("%s ended with its instance: %s", task.get_name(), error)
         else:
             self._built.runtime.hooks.report(error)
+
+
+async def _staying(work: Coroutine[object, object, T]) -> T:
+    """Run code of users, which must not end the server by `sys.exit`."""
+    try:
+        return await work
+    except SystemExit as error:
+        raise RuntimeError(f"sys.exit({error.code!r}) was called in an agent") from error
 
 
 def new_task(

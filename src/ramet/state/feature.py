@@ -57,7 +57,10 @@ class State(Generic[S]):
         self._events = events
         self._ids = ids
         self._initial: S | None = getattr(cls, "initial_state", None)
-        self._adapter: TypeAdapter[S] = TypeAdapter(state_type(cls))
+        form = state_type(cls)
+        self._class_name = cls.__name__
+        self._typed = form is not Any
+        self._adapter: TypeAdapter[S] = TypeAdapter(form)
         self._value: S | None = None
         self._frame: str | None = None
         self._loaded = False
@@ -68,17 +71,18 @@ class State(Generic[S]):
         return self._value
 
     def set(self, value: S) -> None:
-        """Check, store and broadcast a new state.
+        """Check, store and broadcast a new state; what `validate_state_change` raises passes.
 
         Raises:
             ConnectionReadonly: The running code was started by a read-only connection.
-            StateRejected: The value does not fit the type, or `validate_state_change` raised.
+            StateRejected: The value does not fit the type.
             NotJson: JSON cannot carry the value.
         """
         found = current()
         if found is not None and found.connection is not None and found.connection.readonly:
             raise ConnectionReadonly
         source = self._connection(found.connection if found else None)
+        value = self._fitting(value)
         self._hooks.validate_state(value, source)
         self._replace(value, source=source, tell_source=True)
 
@@ -120,10 +124,21 @@ class State(Generic[S]):
     def _accepted(self, connection: Connection, update: StateUpdate) -> S:
         if connection.readonly:
             raise ConnectionReadonly
+        return self._fitting(update.state)
+
+    def _fitting(self, value: object) -> S:
+        """The value in the type of the state."""
+        if not self._typed:
+            return value  # type: ignore[return-value] # any value fits
         try:
-            return self._adapter.validate_python(update.state)
+            return self._adapter.validate_python(value)
         except ValidationError as error:
-            raise StateRejected(REJECTED) from error
+            fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = "".join(f"{step}: " for step in fault["loc"])
+            raise StateRejected(
+                f"The value does not fit the type of {self._class_name}'s state: "
+                f"{where}{fault['msg']}"
+            ) from error
 
     def _load(self) -> None:
         if self._loaded:

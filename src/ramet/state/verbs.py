@@ -27,6 +27,7 @@ class StateVerbs(Generic[S]):
 
         Raises:
             ConnectionReadonly: The running code was started by a read-only connection.
+            StateRejected: The value does not fit the type that `Agent[…]` names.
             NotJson: JSON cannot carry the value.
         """
         self._ramet_state.set(value)

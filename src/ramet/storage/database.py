@@ -3,6 +3,7 @@
 Everything runs in the event loop, synchronously; nothing may await inside a transaction.
 """
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,18 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ramet.core.fence import Fence
-from ramet.errors import DatabaseUnusable
+from ramet.errors import DatabaseUnusable, InvalidArguments
 from ramet.storage.connection_setup import set_up
 
 Row: TypeAlias = sqlite3.Row
 SqlValue: TypeAlias = str | bytes | int | float | None
+
+_NOT_FOR_USERS = re.compile(
+    r"""(?:\s|--[^\n]*\n|/\*.*?\*/|;)*
+    (?P<what>begin|commit|end|rollback|savepoint|release|attach|detach|vacuum
+        |pragma\s+(?:\w+\.)?(?:journal_mode|locking_mode|synchronous|wal_\w+|writable_schema))\b""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
 
 HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
 
@@ -64,6 +72,22 @@ class Database:
         if not self._depth:
             self._committed()
         return rows
+
+    def query_of_user(self, statement: str, *values: SqlValue) -> list[Row]:
+        """Run a statement that a user wrote, which must leave the connection as it is.
+
+        Raises:
+            InvalidArguments: It begins or ends a transaction, attaches another database or changes
+                how the file is written. Nothing was run.
+        """
+        refused = _NOT_FOR_USERS.match(statement)
+        if refused is not None:
+            words = " ".join(refused.group("what").upper().split())
+            raise InvalidArguments(
+                f"sql() does not take {words}: each call is a transaction of its own, "
+                "and how the file is written is ramet's to say"
+            )
+        return self.query(statement, *values)
 
     def one(self, statement: str, *values: SqlValue) -> Row | None:
         """Run a statement and return its first row, or None."""

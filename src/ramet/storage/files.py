@@ -101,6 +101,8 @@ class DataDirectory:
         file = self.file_of(path)
         if not file.exists():
             self._create(file, schema)
+        elif not file.stat().st_size:
+            raise DatabaseUnusable(f"The database {file} of {path} is empty: its content is lost")
         database = self._connect(file, fence)
         try:
             migrate(database, schema)

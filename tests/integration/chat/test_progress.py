@@ -187,7 +187,9 @@ async def test_milestones_of_a_killed_run_stay_in_the_partial_message(harness: H
 
 
 @pytest.mark.behaviour("AT-213")
-async def test_outside_of_a_run_nobody_is_told(harness: Harness) -> None:
+async def test_outside_of_a_run_nobody_is_told(
+    harness: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
     child = await harness.agent(Reporter, "run-1")
     client = await harness.connect(Reporter, "run-1")
     assert await child.report_progress(fraction=0.5) == "inactive"
@@ -196,6 +198,7 @@ async def test_outside_of_a_run_nobody_is_told(harness: Harness) -> None:
     await harness.settle()
     assert child.outcomes == ["inactive"]
     assert _signals(client, "data-agent-milestone") == []
+    assert caplog.text.count("report_progress outside of a run") == 1
 
 
 @pytest.mark.behaviour("D24")
