@@ -176,7 +176,10 @@ class Resuming:
         def caught_up() -> Sequence[str]:
             self._replaying.discard((link, stream.stream_id))
             link.behind.discard(_replay_key(stream.stream_id))
-            if any(live.plan.stream_id == stream.stream_id for live in self._turns):
+            if any(
+                live.plan.stream_id == stream.stream_id and live.phase != "ended"
+                for live in self._turns
+            ):
                 live_again = frames.chat_response(
                     stream.request_id,
                     body="",
