@@ -6,6 +6,7 @@ each, then 100,000 agents on disk with a wake-up each, against ten (they take 18
 
 import argparse
 import asyncio
+import gc
 import shutil
 import sqlite3
 import tempfile
@@ -17,6 +18,7 @@ import ramet
 from benchmarks.measure import MEBIBYTE, RunningHost, milliseconds, resident
 from ramet.connections.link import ClientLink
 from ramet.connections.outbox import Outbox
+from ramet.host.memory import give_back
 
 
 class Quiet(ramet.Agent[None]):
@@ -41,6 +43,8 @@ async def sockets(data: Path, count: int) -> None:
         for number in range(count):
             running.host.evict(running.path(Quiet, f"a{number}"))
         await asyncio.sleep(1)
+        gc.collect()
+        give_back()  # as a look at idle agents does
         hibernated = resident()
         began = time.perf_counter()
         for link in links[:100]:

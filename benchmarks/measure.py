@@ -1,6 +1,5 @@
 """What the benchmarks share: hosts on a clock of their own, memory, percentiles."""
 
-import gc
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -50,7 +49,6 @@ class RunningHost:
 
 def resident() -> float:
     """Resident memory of this process in MiB."""
-    gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / MEBIBYTE
 

@@ -45,14 +45,17 @@ async def prepare(data: Path, options: argparse.Namespace) -> int:
 async def run(data: Path, options: argparse.Namespace, first: int) -> None:
     expected = options.agents * options.each
     ahead_ms = (first - 2) * 1000 - int(time.time() * 1000)
+    began = time.process_time()
     async with RunningHost(data, [Sleeper], most_open=options.open, ahead_ms=ahead_ms) as running:
         most = resident()
         end = time.monotonic() + options.seconds * 3 + 30
         while len(LATE) < expected and time.monotonic() < end:
             await asyncio.sleep(1)
             most = max(most, resident())
+        used = time.process_time() - began
         opened = len(running.host.instances)
     print(f"{len(LATE):,} of {expected:,} ran; lateness {percentiles(LATE, 'ms')}")
+    print(f"{used / max(1, len(LATE)) * 1000:.2f} ms of processor time for each")
     print(f"memory {most:,.0f} MiB at most, {opened:,} agents open in the end")
 
 

@@ -31,13 +31,23 @@ from ramet.core.paths import AgentPath as AgentPath
 from ramet.core.signals import AbortController as AbortController
 from ramet.core.signals import AbortSignal as AbortSignal
 from ramet.errors import RametError as RametError
+from ramet.fibers.records import FiberContext as FiberContext
+from ramet.fibers.records import FiberInspection as FiberInspection
+from ramet.fibers.records import FiberResult as FiberResult
+from ramet.fibers.records import InterruptedFiber as InterruptedFiber
+from ramet.fibers.records import StartedFiber as StartedFiber
+from ramet.queue.records import QueueItem as QueueItem
+from ramet.schedules.records import Schedule as Schedule
 from ramet.think import from_thread as from_thread
 from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
+<<<<<<< HEAD
 from ramet.think.hooks import StepResult as StepResult
 from ramet.think.hooks import ToolCallInfo as ToolCallInfo
 from ramet.think.hooks import ToolCallResult as ToolCallResult
+=======
+>>>>>>> issue3
 from ramet.think.idempotent import idempotent as idempotent
 from ramet.think.submission_records import Submission as Submission
 from ramet.think.think import Think as Think

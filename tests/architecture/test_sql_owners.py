@@ -23,6 +23,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "chat/transcript.py": frozenset({"cf_ai_chat_agent_messages"}),
     "chat/stream_log.py": frozenset({"cf_ai_chat_stream_chunks", "cf_ai_chat_stream_metadata"}),
     "chat/turn_store.py": frozenset({"cf_chat_turns"}),
+    "chat/recovery_store.py": frozenset({"cf_chat_recovery"}),
     "chat/child_runs.py": frozenset({"cf_agent_tool_child_runs", "cf_agent_tool_milestones"}),
     "think/step_store.py": frozenset({"cf_think_steps"}),
     "think/submission_store.py": frozenset({"cf_think_submissions"}),

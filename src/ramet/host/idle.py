@@ -6,6 +6,7 @@ from ramet.core.clock import Clock, Timer
 from ramet.core.options import HostOptions
 from ramet.host.instance import Instance
 from ramet.host.instances import Instances
+from ramet.host.memory import give_back
 
 LOOKS_PER_TIMEOUT = 4
 LOOKED_AT_ONCE = 500
@@ -13,6 +14,8 @@ EVICTED_AT_ONCE = 32
 """What one step of a look does at most, so that thousands of agents hold nobody up."""
 ROOM_SHARE = 32
 """When room is needed, this part of all agents is put away at once."""
+MANY = 64
+"""After so many evictions memory is given back to the system."""
 CROWDED_SECONDS = 1.0
 """After a search for room that found too little the next one waits so long."""
 _REASON = "it was idle"
@@ -27,6 +30,7 @@ class IdleEviction:
         self._timeout = options.idle_timeout
         self._most_open = options.max_open_agents
         self._to_look_at: deque[Instance] = deque()
+        self._gone = 0
         self._timer: Timer | None = None
         self._crowded: Timer | None = None
 
@@ -84,10 +88,14 @@ class IdleEviction:
                 evicted += 1
                 if evicted == EVICTED_AT_ONCE:
                     break
+        self._gone += evicted
         if self._to_look_at:
             self._timer = self._clock.call_later(0, self._go_on)
-        else:
-            self._look_later()
+            return
+        if self._gone >= MANY:
+            self._gone = 0
+            give_back()
+        self._look_later()
 
     def _may_go(self, instance: Instance) -> bool:
         return not instance.fence.down and self._instances.busy(instance) is None
