@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from ramet.core.json import JsonValue
+from ramet.protocol.chunks import ChunkKind
 from ramet.protocol.run_events import Absent, InterruptedReason, RunStatus
 
 Output = TypeVar("Output", covariant=True)
 
 ChildStatus: TypeAlias = Literal["starting", "running", "completed", "error", "aborted"]
 TerminalStatus: TypeAlias = Literal["completed", "error", "aborted", "interrupted"]
-ChunkKind: TypeAlias = Literal["chunk", "progress", "milestone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Reads what a child's progress and milestone chunks say."""
 
 from ramet.agent_tools.records import Progress
-from ramet.core.json import JsonObject, JsonValue, loads_object
+from ramet.core.json import JsonObject, JsonValue, loads_object, text_at
 
 
 def progress_of(body: str, *, at: int) -> Progress | None:
@@ -11,9 +11,9 @@ def progress_of(body: str, *, at: int) -> Progress | None:
         return None
     return Progress(
         fraction=_number(data.get("fraction")),
-        message=_text(data.get("message")),
-        phase=_text(data.get("phase")),
-        milestone=_text(data.get("name")),
+        message=text_at(data, "message"),
+        phase=text_at(data, "phase"),
+        milestone=text_at(data, "name"),
         data=data.get("data"),
         at=at,
     )
@@ -36,7 +36,3 @@ def _number(value: JsonValue) -> float | None:
     if isinstance(value, bool):
         return None
     return value if isinstance(value, int | float) else None
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None

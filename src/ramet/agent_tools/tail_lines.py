@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ramet.agent_tools.records import ChunkKind, StoredChunk
+from ramet.agent_tools.records import StoredChunk
 from ramet.core.json import loads_object
-from ramet.protocol.chunks import kind_of_body
+from ramet.protocol.chunks import ChunkKind, kind_of_body
 
 
 class TailLines:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from ramet.agent_tools.records import ChildStatus, Milestone, Progress
 from ramet.chat.family import Output
-from ramet.core.json import JsonObject, JsonValue, dumps, loads, loads_or_raw
+from ramet.core.json import JsonValue, dumps, loads, loads_or_raw, text_at
 from ramet.protocol.run_events import ABSENT
 from ramet.storage import Database, Row
 
@@ -239,14 +239,9 @@ def _progress(row: Row) -> Progress | None:
     return replace(
         known,
         fraction=fraction if isinstance(fraction, int | float) else None,
-        message=_text(fields, "message"),
-        phase=_text(fields, "phase"),
+        message=text_at(fields, "message"),
+        phase=text_at(fields, "phase"),
     )
-
-
-def _text(fields: JsonObject, key: str) -> str | None:
-    value = fields.get(key)
-    return value if isinstance(value, str) else None
 
 
 def _milestone(row: Row) -> PlacedMilestone:

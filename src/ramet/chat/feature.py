@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ from ramet.chat.concurrency import MessageConcurrency, checked_policy
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
+from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
 from ramet.chat.recovery import Recovery
@@ -29,6 +31,7 @@ from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.ports import ErrorHook
+from ramet.errors import StorageError
 from ramet.protocol import frames
 from ramet.protocol.messages import asks_client, parts_of
 from ramet.protocol.tool_parts import tool_call_id
@@ -141,6 +144,8 @@ class Chat:
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
+        with suppress(StorageError):
+            seal_unsettled(self._ports)
         self._resuming.greet(connection)
         self.recovery.flag.tell(connection)
 

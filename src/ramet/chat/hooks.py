@@ -13,8 +13,9 @@ from ramet.chat.recovery_options import (
 from ramet.chat.turn import ChatErrorContext, ChatResult
 from ramet.core.current import working_for
 from ramet.core.durations import Duration, seconds_of
-from ramet.core.json import JsonValue
+from ramet.core.json import JsonValue, without_surrogates
 from ramet.core.ports import Background, ErrorHook
+from ramet.core.public_errors import own_words
 from ramet.errors import InvalidOptions
 
 
@@ -61,8 +62,8 @@ class ChatHooks:
             self._errors.report(fault)
             return None
         if isinstance(answer, BaseException):
-            return str(answer) or None
-        return answer if isinstance(answer, str) else None
+            return own_words(answer) or None
+        return without_surrogates(answer) if isinstance(answer, str) else None
 
     def stall_timeout(self) -> float:
         """Seconds without a chunk after which an answer counts as stalled; 0 for never."""

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts
 from ramet.chat.settling import settled
-from ramet.chat.turn_store import StoredTurn
+from ramet.chat.turn import TurnOutcome
+from ramet.chat.turn_store import StoredTurn, TurnStatus
 
 
 def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
@@ -23,13 +24,31 @@ def seal_orphans(ports: ChatPorts) -> Sequence[StoredTurn]:
     return orphans
 
 
-def _seal(ports: ChatPorts, turn: StoredTurn) -> None:
+def seal_unsettled(ports: ChatPorts) -> None:
+    """Do the same for turns whose end could not be stored; raises while that is still so."""
+    unsettled = ports.turns.unsettled
+    if not unsettled:
+        return
+    with ports.transcript.changing():
+        for turn in ports.turns.unfinished():
+            if turn.turn_id in unsettled:
+                _seal(ports, turn, outcome="error", status="ended")
+        ports.context.database.after_commit(unsettled.clear)
+
+
+def _seal(
+    ports: ChatPorts,
+    turn: StoredTurn,
+    *,
+    outcome: TurnOutcome = "aborted",
+    status: TurnStatus = "orphaned",
+) -> None:
     stream = ports.log.of_turn(turn.turn_id)
     if stream is not None:
         message = folded(ports, stream)[0].message()
         if message is not None:
             behind = turn.message_ids[-1] if turn.message_ids else None
             ports.transcript.put(settled(message), after=behind)
-        ports.log.close(stream.stream_id, "aborted")
+        ports.log.close(stream.stream_id, outcome)
     now = ports.context.clock.now_ms()
-    ports.turns.end(turn.turn_id, "aborted", now=now, status="orphaned")
+    ports.turns.end(turn.turn_id, outcome, now=now, status=status)

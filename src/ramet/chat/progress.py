@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ramet.agent_tools.records import ChunkKind, Milestone, Progress, StoredChunk
+from ramet.agent_tools.records import Milestone, Progress, StoredChunk
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.signals import milestone_chunk, progress_chunk
@@ -14,6 +14,7 @@ from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject, JsonValue, dump_strict, loads
 from ramet.core.warn_once import warn_once
 from ramet.protocol import chunks, frames
+from ramet.protocol.chunks import ChunkKind
 
 ReportOutcome: TypeAlias = Literal["emitted", "coalesced", "inactive"]
 

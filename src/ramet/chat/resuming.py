@@ -45,8 +45,8 @@ class Resuming:
         if not isinstance(answer, Idle):
             self._tell(connection, answer, probe_id=None)
         if isinstance(answer, Wait | Idle):
-            messages = self._ports.transcript.all()
-            connection.send_frame(frames.chat_messages(messages, connect=True))
+            messages = self._ports.transcript.json()
+            connection.send_frame(frames.transcript(messages, connect=True))
 
     def probed(self, connection: Connection, probe_id: str | None) -> None:
         """Answer a client that asks whether there is something to resume."""
@@ -83,7 +83,7 @@ class Resuming:
         replayed = {stream.turn_id for stream in streams}
         told = [turn for turn in lost if turn.turn_id not in replayed]
         if lost:
-            connection.send_frame(frames.chat_messages(self._ports.transcript.all()))
+            connection.send_frame(frames.transcript(self._ports.transcript.json()))
         for turn in told:
             connection.send_frame(_end_of_turn(turn, replay=False))
         for stream in streams:
@@ -210,7 +210,7 @@ class Resuming:
         if turn.status != "orphaned":
             return [end]
         self._ports.turns.settle_orphans()
-        return [frames.chat_messages(self._ports.transcript.all()), end]
+        return [frames.transcript(self._ports.transcript.json()), end]
 
 
 def _replay_key(stream_id: str) -> str:

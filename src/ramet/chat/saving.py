@@ -56,7 +56,7 @@ def begun(
             message_ids=trailing_user_ids([*known, *added]),
         )
     )
-    chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
+    chat.ports.clients.broadcast_frame(frames.transcript(chat.transcript.json()))
     if before is not None:
         before(live)
     return _queued(chat, live, signal)

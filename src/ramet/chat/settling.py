@@ -8,12 +8,14 @@ from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.turn import ChatResult, Message, StoredOutcome, TurnOutcome, TurnResult
 from ramet.core.failpoints import failpoint
+from ramet.core.json import JsonObject, NotJson
 from ramet.core.public_errors import public_text
 from ramet.errors import StorageError
 from ramet.protocol import frames
-from ramet.protocol.messages import with_parts
+from ramet.protocol.messages import parts_of, with_parts
 from ramet.protocol.parts import settle_parts
 
+UNSTORABLE = "The answer holds JSON that is nested too deeply to be stored"
 NOT_FINISHED = "The tool call was interrupted before it could finish."
 
 
@@ -38,14 +40,15 @@ def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
     if ending.outcome == "error":
         report_failure(ports, live.plan.request_id, "stream" if live.answer is not None else "turn")
     try:
-        _store(ports, live, ending, message=message)
+        ending, message = _stored(ports, live, ending, message=message)
     except StorageError as error:
         ports.errors.report(error)
         report_failure(ports, live.plan.request_id, "persist")
+        ports.turns.unsettled.add(live.plan.turn_id)
         ending, message = Ending("error", public_text(error, ports.context.ids)), None
     failpoint("turn.message_stored")
-    if not live.discarded:
-        ports.clients.broadcast_frame(frames.chat_messages(ports.transcript.all()))
+    if not live.discarded and live.plan.turn_id not in ports.turns.unsettled:
+        ports.clients.broadcast_frame(frames.transcript(ports.transcript.json()))
     ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
     failpoint("turn.ended")
     return _result(ports, live, ending, message=message)
@@ -102,6 +105,29 @@ def terminal(
         message_ids=message_ids,
         outcome=ending.outcome,
     )
+
+
+def _stored(
+    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None
+) -> tuple[Ending, Message | None]:
+    """Store the end of a turn; an answer that cannot be stored as it is is kept by its texts."""
+    try:
+        _store(ports, live, ending, message=message)
+    except NotJson as error:
+        ports.errors.report(error)
+        ending = Ending("error", UNSTORABLE)
+        texts = [] if message is None else _texts_of(message)
+        message = with_parts(message, texts) if message is not None and texts else None
+        _store(ports, live, ending, message=message)
+    return ending, message
+
+
+def _texts_of(message: Message) -> list[JsonObject]:
+    return [
+        {"type": str(part["type"]), "text": str(part.get("text", "")), "state": "done"}
+        for part in parts_of(message)
+        if part.get("type") in {"text", "reasoning"}
+    ]
 
 
 def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None) -> None:

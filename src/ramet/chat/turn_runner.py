@@ -26,7 +26,7 @@ from ramet.chat.turn import (
 )
 from ramet.core.current import within, working_for
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonObject
+from ramet.core.json import JsonObject, without_surrogates
 from ramet.core.public_errors import UNKNOWN_ERROR, public_text
 from ramet.errors import ChunkTooLarge
 from ramet.protocol import chunks, frames
@@ -77,10 +77,14 @@ class TurnRunner:
         )
 
     def give_up(self, live: LiveTurn) -> None:
-        """End a turn whose own end could not be carried out, so that nobody waits for it."""
+        """End a turn whose own end could not be carried out: keep its answer, tell who waits."""
         ending = Ending("error", LOST)
-        self._ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
-        live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
+        try:
+            settle(self._ports, live, ending)
+        except Exception as error:  # noqa: BLE001 - the last resort, so that nobody waits for it
+            self._ports.errors.report(error)
+            self._ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+            live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
 
     async def _ending_of(self, live: LiveTurn) -> Ending | None:
         """Run the turn and say how it ended; None when another goes on for it."""
@@ -98,7 +102,9 @@ class TurnRunner:
             if self._ports.context.fence.down or (task is not None and task.cancelling()):
                 raise
             return await self._failed(live, error, CANCELLED_ITSELF)
-        except Exception as error:  # noqa: BLE001 - whatever a producer raises ends its turn
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a producer raises ends its turn
             self._ports.context.fence.check()
             return await self._failed(live, error, public_text(error, self._ports.context.ids))
         return Ending("aborted" if live.is_cancelled() else "completed")
@@ -216,7 +222,7 @@ class ChunkWriter:
         if live.discarded:
             return
         if chunk["type"] == chunks.ERROR:
-            raise StreamFailed(str(chunk.get("errorText") or UNKNOWN_ERROR))
+            raise StreamFailed(without_surrogates(str(chunk.get("errorText") or UNKNOWN_ERROR)))
         body = chunks.chunk_body(chunk)
         if len(body) * MOST_BYTES_PER_CHARACTER > self._cap:
             self._check_size(body)

@@ -122,6 +122,8 @@ class TurnStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.unsettled: set[str] = set()
+        """Turns of this instance whose end could not be stored, as when the disk was full."""
 
     def insert(self, turn: StoredTurn) -> None:
         """Record a turn that was accepted."""

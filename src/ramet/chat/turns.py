@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ramet.chat.live_turn import LiveTurn, OpenSubmit, TurnPlan
+from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.recovery_store import Asked
 from ramet.chat.settling import Ending, final_frame
@@ -143,6 +144,7 @@ class Turns:
     def _record(self, plan: TurnPlan, request: TurnRequest) -> None:
         turns, now = self._ports.turns, self._ports.context.clock.now_ms()
         with self._ports.transcript.changing():
+            seal_unsettled(self._ports)
             request.store(plan)
             turns.settle_orphans()
             for old in request.supersedes:

@@ -136,12 +136,12 @@ class ChatWire:
         return any(live.plan.run_id is not None for live in self._turns)
 
     def _share_transcript(self, *, besides: Connection | None) -> None:
-        frame = frames.chat_messages(self._ports.transcript.all())
+        frame = frames.transcript(self._ports.transcript.json())
         left_out = None if besides is None else besides.link
         self._ports.clients.broadcast_frame(frame, only=lambda link: link is not left_out)
 
     def _give_back(self, connection: Connection, frame: ChatRequest, ending: Ending) -> None:
         """Turn a request down: the client takes its message back and is told why."""
-        connection.send_frame(frames.chat_messages(self._ports.transcript.all()))
+        connection.send_frame(frames.transcript(self._ports.transcript.json()))
         ids = trailing_user_ids(frame.messages)
         connection.send_frame(terminal(frame.id, ending, message_ids=ids))

@@ -1,5 +1,6 @@
 """Methods that clients may call: how they are declared, found, checked and answered."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ramet.core.current import working_for
 from ramet.core.ids import Ids
 from ramet.core.json import JsonObject, JsonValue, NotJson
 from ramet.core.ports import Background, Events
-from ramet.core.public_errors import public_text
+from ramet.core.public_errors import own_words, public_text
 from ramet.errors import (
     ConfigurationError,
     InvalidArguments,
@@ -27,6 +28,8 @@ from ramet.protocol.incoming import RpcCall
 from ramet.protocol.names import camel
 
 F = TypeVar("F", bound=Callable[..., object])
+
+CANCELLED_ITSELF = "The call was cancelled by its own code"
 
 _MARK = "__ramet_rpc__"
 
@@ -202,9 +205,13 @@ class RpcDispatcher:
         try:
             with working_for(self._agent, connection):
                 await self._run(stream, call)
-        except Exception as error:  # noqa: BLE001 - every call gets an answer
-            stream.error(public_text(error, self._ids))
+        except BaseException as error:
+            if _is_stopped(error):
+                raise
+            stream.error(self._text_of(error))
             self._report(call, error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
         finally:
             self._running -= 1
 
@@ -220,11 +227,23 @@ class RpcDispatcher:
         if not stream.closed:
             stream.end(result)
 
-    def _report(self, call: RpcCall, error: Exception) -> None:
+    def _text_of(self, error: BaseException) -> str:
+        if isinstance(error, asyncio.CancelledError):
+            return CANCELLED_ITSELF
+        return public_text(error, self._ids)
+
+    def _report(self, call: RpcCall, error: BaseException) -> None:
         payload: JsonObject = {"method": call.method, "error": type(error).__name__}
         if not isinstance(error, RametError):
-            payload["error"] = str(error)
+            payload["error"] = own_words(error)
         self._events.emit("rpc:error", payload)
+
+
+def _is_stopped(error: BaseException) -> bool:
+    """Whether the call ends because its instance does, so that there is nobody to answer."""
+    task = asyncio.current_task()
+    cancelled = task is not None and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError | GeneratorExit) and cancelled
 
 
 def _result(call_id: str, value: object, *, done: bool) -> str:

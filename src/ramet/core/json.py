@@ -81,6 +81,12 @@ def loads_object(text: str | bytes | bytearray | memoryview) -> JsonObject | Non
     return decoded if isinstance(decoded, dict) else None
 
 
+def text_at(fields: Mapping[str, JsonValue], key: str) -> str | None:
+    """The text under a key of a decoded object; None when there is none, or something else."""
+    value = fields.get(key)
+    return value if isinstance(value, str) else None
+
+
 def loads_or_raw(text: str | None) -> JsonValue:
     """Decode a stored column; a text that is not JSON is given back as it is (AT-029)."""
     if text is None:

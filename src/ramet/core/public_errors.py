@@ -3,6 +3,7 @@
 import logging
 
 from ramet.core.ids import Ids
+from ramet.core.json import without_surrogates
 from ramet.errors import RametError
 
 UNKNOWN_ERROR = "Unknown error occurred"
@@ -39,9 +40,17 @@ def public_text(error: BaseException, ids: Ids) -> str:
     from ramet's insides becomes a fixed sentence with an id; the log has the whole under that id.
     """
     if isinstance(error, RametError) and error.public:
-        return str(error)
+        return own_words(error)
     if type(error).__module__.partition(".")[0] in _INSIDES:
         error_id = ids.error_id()
         _log.error("Internal error %s", error_id, exc_info=error)
         return f"Something went wrong inside the server (error {error_id})"
-    return str(error) or UNKNOWN_ERROR
+    return own_words(error) or UNKNOWN_ERROR
+
+
+def own_words(error: BaseException) -> str:
+    """What an exception says, as text that can be sent and stored; never raises."""
+    try:
+        return without_surrogates(str(error))
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide that something went wrong
+        return type(error).__name__

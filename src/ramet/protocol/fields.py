@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, TypeGuard
 
-from ramet.core.json import JsonObject, JsonValue
+from ramet.core.json import JsonObject, JsonValue, fits_json
 
 ROLES: Final = ("system", "user", "assistant")
 
@@ -51,6 +51,8 @@ def required_messages(frame: Mapping[str, JsonValue], key: str) -> list[JsonObje
     value = frame.get(key)
     if not isinstance(value, list):
         raise FieldError(f'"{key}" must be a list of messages.')
+    if not fits_json(value):
+        raise FieldError(f'"{key}" must not be nested so deeply.')
     return [_message(item, f"{key}[{index}]") for index, item in enumerate(value)]
 
 

@@ -128,6 +128,12 @@ def chat_messages(messages: Sequence[Mapping[str, JsonValue]], *, connect: bool 
     return dumps(frame)
 
 
+def transcript(messages: str, *, connect: bool = False) -> str:
+    """Carry the whole transcript like `chat_messages`, from the JSON text of its messages."""
+    tail = ',"connect":true' if connect else ""
+    return f'{{"type":"{types.CHAT_MESSAGES}","messages":{messages}{tail}}}'
+
+
 def chat_clear() -> str:
     """Say that the chat was cleared."""
     return dumps({"type": types.CHAT_CLEAR})

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ramet.core.json import JsonObject, JsonValue, dumps, loads_object
+from ramet.core.json import JsonObject, JsonValue, dumps, loads_object, text_at
 from ramet.protocol import chunks, types
 from ramet.protocol.parts import apply_chunk_to_parts
 from ramet.protocol.run_events import ABSENT, Absent
@@ -33,7 +33,7 @@ def apply_agent_tool_event(
         return state
     run = state.runs_by_id.get(str(event["runId"]))
     if event.get("kind") == "started":
-        changed = _started(run, event, _text(frame, "parentToolCallId"))
+        changed = _started(run, event, text_at(frame, "parentToolCallId"))
     elif run is None:
         return state
     else:
@@ -53,7 +53,7 @@ def frame_identity(message: object) -> FrameIdentity | None:
         return None
     identity = _chunk_identity(frame, event) if event.get("kind") == "chunk" else None
     return (
-        _text(frame, "parentToolCallId") or "",
+        text_at(frame, "parentToolCallId") or "",
         str(event["runId"]),
         identity or f"event:{dumps(event)}",
     )
@@ -74,7 +74,11 @@ def _event_of(frame: Mapping[str, JsonValue] | None) -> JsonObject | None:
 
 
 def _chunk_identity(frame: Mapping[str, JsonValue], event: JsonObject) -> str:
-    sequence, body, unstored = frame.get("sequence"), _text(event, "body"), event.get("unstoredId")
+    sequence, body, unstored = (
+        frame.get("sequence"),
+        text_at(event, "body"),
+        event.get("unstoredId"),
+    )
     if isinstance(unstored, str):
         return f"unstored:{unstored}"
     kind = chunks.kind_of_body(body or "")
@@ -117,7 +121,7 @@ def _finished(run: RunState, event: JsonObject) -> RunState:
     return replace(
         run,
         status="completed",
-        summary=_text(event, "summary"),
+        summary=text_at(event, "summary"),
         error=None,
         reason=None,
         child_still_running=None,
@@ -125,12 +129,12 @@ def _finished(run: RunState, event: JsonObject) -> RunState:
 
 
 def _failed(run: RunState, event: JsonObject) -> RunState:
-    error = _text(event, "error")
+    error = text_at(event, "error")
     return replace(run, status="error", error=error, reason=None, child_still_running=None)
 
 
 def _aborted(run: RunState, event: JsonObject) -> RunState:
-    error = _text(event, "reason")
+    error = text_at(event, "reason")
     return replace(run, status="aborted", error=error, reason=None, child_still_running=None)
 
 
@@ -139,14 +143,14 @@ def _interrupted(run: RunState, event: JsonObject) -> RunState:
     return replace(
         run,
         status="interrupted",
-        error=_text(event, "error"),
-        reason=_text(event, "reason"),
+        error=text_at(event, "error"),
+        reason=text_at(event, "reason"),
         child_still_running=still_running if isinstance(still_running, bool) else None,
     )
 
 
 def _after_chunk(run: RunState, event: JsonObject, now_ms: int) -> RunState:
-    chunk = loads_object(_text(event, "body") or "")
+    chunk = loads_object(text_at(event, "body") or "")
     if chunk is None:
         return run
     run = replace(run, parts=tuple(apply_chunk_to_parts(run.parts, chunk)))
@@ -161,15 +165,15 @@ def _after_chunk(run: RunState, event: JsonObject, now_ms: int) -> RunState:
 def _progress(data: JsonObject, now_ms: int) -> RunProgress:
     return RunProgress(
         fraction=_number(data, "fraction"),
-        message=_text(data, "message"),
-        phase=_text(data, "phase"),
+        message=text_at(data, "message"),
+        phase=text_at(data, "phase"),
         data=_value(data, "data"),
         at=now_ms,
     )
 
 
 def _after_milestone(run: RunState, data: JsonObject, now_ms: int) -> RunState:
-    name, at = _text(data, "name"), _number(data, "at")
+    name, at = text_at(data, "name"), _number(data, "at")
     if name is None:
         return run
     passed = RunMilestone(
@@ -186,17 +190,12 @@ def _after_milestone(run: RunState, data: JsonObject, now_ms: int) -> RunState:
         return run
     snapshot = RunProgress(
         fraction=_number(data, "fraction"),
-        message=_text(data, "message"),
-        phase=_text(data, "phase"),
+        message=text_at(data, "message"),
+        phase=text_at(data, "phase"),
         milestone=name,
         at=passed.at,
     )
     return replace(run, progress=snapshot)
-
-
-def _text(fields: Mapping[str, JsonValue], key: str) -> str | None:
-    value = fields.get(key)
-    return value if isinstance(value, str) else None
 
 
 def _number(fields: Mapping[str, JsonValue], key: str) -> float | None:

@@ -9,7 +9,7 @@ from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection
 from ramet.core.current import CurrentConnection, current
 from ramet.core.ids import Ids
-from ramet.core.json import dump_strict, loads
+from ramet.core.json import dump_strict, fits_json, loads
 from ramet.core.ports import Events
 from ramet.core.public_errors import public_text
 from ramet.errors import ConnectionReadonly, StateRejected
@@ -90,6 +90,8 @@ class State(Generic[S]):
         """Take a client's state: tell the others, or tell the client why not and the truth."""
         try:
             value = self._accepted(connection, update)
+            if not fits_json(value):
+                raise StateRejected("The state is nested too deeply")  # noqa: TRY301 - told as all are
             self._hooks.validate_state(value, connection)
         except ConnectionReadonly as error:
             self._refuse(connection, str(error))
@@ -105,8 +107,8 @@ class State(Generic[S]):
         return self._frame
 
     def _replace(self, value: S, *, source: Connection | None, tell_source: bool) -> None:
-        self._store.write(dump_strict(value))
-        frame = frames.state(value)
+        encoded, frame = dump_strict(value), frames.state(value)
+        self._store.write(encoded)
         self._value, self._frame, self._loaded = value, frame, True
         skipped = source.link if source is not None and not tell_source else None
         self._clients.broadcast_frame(

@@ -3,6 +3,7 @@
 from ramet.testing.client import TestClient
 from ramet.testing.harness import Harness
 from ramet.testing.manual_clock import ManualClock
+from ramet.testing.scripted_child import Cut, Ending, ScriptedChild
 from ramet.testing.scripted_model import (
     Delay,
     Gate,
@@ -14,12 +15,15 @@ from ramet.testing.scripted_model import (
 )
 
 __all__ = [
+    "Cut",
     "Delay",
+    "Ending",
     "Gate",
     "Harness",
     "ManualClock",
     "Reasoning",
     "ScriptBroken",
+    "ScriptedChild",
     "ScriptedError",
     "ScriptedModel",
     "TestClient",

@@ -11,6 +11,7 @@ from ramet.core.tail import Tail
 from ramet.protocol import chunks
 from ramet.protocol.run_events import ABSENT, Absent
 from ramet.storage import Database, Row
+from ramet.testing import Ending, ScriptedChild
 
 
 def read_items(
@@ -187,27 +188,15 @@ class AskedChild(HandChild):
     read_stored_run: ClassVar[object] = None
 
 
-class NoTailChild(ramet.Agent[object]):
-    """A child that has done its work when its start returns, and cannot be followed."""
+NoTailChild = ScriptedChild.script(
+    "NoTailChild", ["a", "b", "c"], ending=Ending(summary="done"), tail=False
+)
+"""A child that has done its work when its start returns, and cannot be followed."""
 
-    still_at_work: ClassVar[bool] = False
-
-    async def start_agent_tool_run(self, input: object, *, run_id: str) -> Inspection:
-        return Inspection(run_id=run_id, status="running", started_at=1)
-
-    async def cancel_agent_tool_run(self, run_id: str, reason: str | None = None) -> None:
-        return None
-
-    async def inspect_agent_tool_run(self, run_id: str) -> Inspection | None:
-        if self.still_at_work:
-            return Inspection(run_id=run_id, status="running", started_at=1)
-        return Inspection(run_id=run_id, status="completed", started_at=1, summary="done")
-
-    async def get_agent_tool_chunks(
-        self, run_id: str, *, after_sequence: int = -1
-    ) -> list[StoredChunk]:
-        stored = [StoredChunk(sequence=i, body=f'{{"type":"x","n":{i}}}') for i in range(3)]
-        return stored[after_sequence + 1 :]
+BusyNoTailChild = ScriptedChild.script(
+    "BusyNoTailChild", ["a"], ending=Ending(status="running"), tail=False
+)
+"""A child that cannot be followed and is never done."""
 
 
 class NoAdapter(ramet.Agent[object]):

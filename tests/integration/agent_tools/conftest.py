@@ -15,6 +15,7 @@ from ramet.core.json import JsonObject, loads_object
 from ramet.testing import Harness, TestClient
 from tests.integration.agent_tools.children import (
     AskedChild,
+    BusyNoTailChild,
     HandChild,
     NoAdapter,
     NoTailChild,
@@ -115,13 +116,19 @@ def fresh_scripts() -> Iterator[None]:
     Parent.log.clear()
     Parent.start_error = None
     Parent.finish_error = None
-    NoTailChild.still_at_work = False
 
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
-    children = [HandChild, AskedChild, OtherChild, NoTailChild, NoAdapter]
+    children: list[type] = [
+        HandChild,
+        AskedChild,
+        OtherChild,
+        NoTailChild,
+        BusyNoTailChild,
+        NoAdapter,
+    ]
     async with Harness(
         agents=[Parent, CappedParent], sub_agents=children, data_dir=tmp_path
     ) as harness:

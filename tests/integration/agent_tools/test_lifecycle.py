@@ -8,6 +8,7 @@ import ramet
 from ramet.agent_tools.records import StoredChunk
 from ramet.errors import AgentNotRegistered, NotAnAgentTool
 from tests.integration.agent_tools.children import (
+    BusyNoTailChild,
     HandChild,
     NoAdapter,
     NoTailChild,
@@ -194,8 +195,7 @@ async def test_a_child_without_a_tail_is_read_once(stage: Stage) -> None:
 
 @pytest.mark.behaviour("AT-298", "QK-001")
 async def test_a_child_at_work_that_cannot_be_followed_is_lost_sight_of(stage: Stage) -> None:
-    NoTailChild.still_at_work = True
-    caller = await stage.dispatch(NoTailChild, run_id="r")
+    caller = await stage.dispatch(BusyNoTailChild, run_id="r")
 
     result = await caller
     assert (result.status, result.reason) == ("interrupted", "not-tailable")

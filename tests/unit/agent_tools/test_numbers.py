@@ -15,7 +15,7 @@ from ramet.agent_tools.frame_store import FrameStore
 from ramet.agent_tools.in_flight import RunsInFlight
 from ramet.agent_tools.live_run import LiveRun
 from ramet.agent_tools.policy import Ending, interruption
-from ramet.agent_tools.records import ChunkKind, StoredChunk
+from ramet.agent_tools.records import StoredChunk
 from ramet.agent_tools.run_cursor import RunCursor, RunRecords
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.connections.clients import ClientSet
@@ -24,6 +24,7 @@ from ramet.connections.outbox import Outbox
 from ramet.core.http import Request
 from ramet.core.json import dumps, loads_object
 from ramet.protocol import chunks
+from ramet.protocol.chunks import ChunkKind
 from ramet.testing import ManualClock
 from tests.unit.agent_tools.parents import DirectExit, StoredChunks, ports
 
