@@ -85,12 +85,9 @@ __all__ = [
     "RunInfo",
     "RunInspection",
     "RunResult",
-<<<<<<< HEAD
-    "StepResult",
-=======
     "Schedule",
     "StartedFiber",
->>>>>>> issue3
+    "StepResult",
     "StoredChunk",
     "Submission",
     "Target",

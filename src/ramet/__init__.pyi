@@ -42,12 +42,9 @@ from ramet.think import from_thread as from_thread
 from ramet.think.agent_source import chunks_from_pydantic_ai as chunks_from_pydantic_ai
 from ramet.think.agent_source import chunks_from_text as chunks_from_text
 from ramet.think.agent_tool import agent_tool as agent_tool
-<<<<<<< HEAD
 from ramet.think.hooks import StepResult as StepResult
 from ramet.think.hooks import ToolCallInfo as ToolCallInfo
 from ramet.think.hooks import ToolCallResult as ToolCallResult
-=======
->>>>>>> issue3
 from ramet.think.idempotent import idempotent as idempotent
 from ramet.think.submission_records import Submission as Submission
 from ramet.think.think import Think as Think
