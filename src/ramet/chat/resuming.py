@@ -185,19 +185,19 @@ class Resuming:
     def _end_of(self, request_id: str) -> Sequence[str]:
         """The frames that end a request that is over; who is sent them knows of a lost turn (D4).
 
-        Of a lost turn the calls that it left open get their results first, so that no page waits.
+        The calls that a lost or cancelled turn left open get their results first, at each replay,
+        so that no page waits for them.
         """
         turn = self._ports.turns.of_request(request_id)
         if turn is None or turn.outcome is None:
             return [frames.chat_response(request_id, body="", done=True, replay=True)]
         end = _end_of_turn(turn, replay=turn.outcome != "error")
-        if turn.status != "orphaned":
-            return [end]
-        self._ports.turns.settle_orphans()
+        if turn.status == "orphaned":
+            self._ports.turns.settle_orphans()
         return [*self._results_of_open_calls(turn), end]
 
     def _results_of_open_calls(self, turn: StoredTurn) -> Iterator[str]:
-        """What the stored answer says of the calls that a lost turn had not finished."""
+        """What the stored answer says of the calls that the turn had not finished."""
         for message in self._ports.transcript.some([turn.assistant_message_id]):
             for part in parts_of(message):
                 if part.get("errorText") == NOT_FINISHED:
