@@ -29,6 +29,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "think/submission_store.py": frozenset({"cf_think_submissions"}),
     "host/wakeups.py": frozenset({"ramet_wakeups"}),
     "demo/corpus.py": frozenset({"passages"}),
+    "testing/scripted_child.py": frozenset({"scripted_items", "scripted_runs"}),
 }
 
 # Storage makes its own table before any migration of a feature runs.

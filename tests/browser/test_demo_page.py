@@ -24,6 +24,8 @@ PAGE_CHECKS = [
     ),
     check("a run that never was says so and lets one go back", pytest.mark.behaviour("AT-335")),
     check("the keyboard is enough"),
+    check("the transcript stays at its end until the reader moves up"),
+    check("the focus returns to the message box"),
     check("cancel ends the answer and its runs", pytest.mark.behaviour("AT-176")),
     check("an answer can be cancelled from another tab", pytest.mark.behaviour("AT-176")),
     check("clear empties both tabs, panels included", pytest.mark.behaviour("AT-325", "AT-330")),

@@ -67,9 +67,15 @@ class ThinkResearcher(ramet.Think):
 
     chat_recovery = RECOVERY
 
+    def __init__(self) -> None:
+        self.asked = ""
+
+    def before_turn(self, turn: ramet.Turn) -> None:
+        self.asked = last_asked(turn.messages).text
+
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
-            topic = _topics.validate_json(last_asked(self.messages).text)
+            topic = _topics.validate_json(self.asked)
             async for word in _words(self, topic):
                 yield word
 

@@ -20,6 +20,7 @@ from tests.wire.comparison import compare, verdict
 from tests.wire.researchers import Researcher, ThinkResearcher
 from tests.wire.script import (
     RECOVERY,
+    Asked,
     Command,
     ScriptedFailure,
     Topic,
@@ -36,9 +37,15 @@ class ThinkAgent(ramet.Think):
 
     chat_recovery = RECOVERY
 
+    def __init__(self) -> None:
+        self.asked = Asked("", "")
+
+    def before_turn(self, turn: ramet.Turn) -> None:
+        self.asked = last_asked(turn.messages)
+
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
-            asked = last_asked(self.messages)
+            asked = self.asked
             command, output = parse(asked.text), tool_output(messages)
             if output is not None:
                 yield report(command, output)
@@ -108,11 +115,11 @@ def report(command: Command, output: object) -> str:
 
 
 def tool_output(messages: Sequence[ModelMessage]) -> object | None:
-    """What the tool of this step returned, if the model is asked after one."""
+    """What the tool of this step returned, if the model is asked after one.
+
+    A return before a question is of an earlier turn, which was cut.
+    """
     last = messages[-1]
-    if not isinstance(last, ModelRequest):
+    if not isinstance(last, ModelRequest) or not isinstance(last.parts[-1], ToolReturnPart):
         return None
-    for part in last.parts:
-        if isinstance(part, ToolReturnPart):
-            return part.content
-    return None
+    return next(part.content for part in last.parts if isinstance(part, ToolReturnPart))

@@ -1,6 +1,6 @@
 // A chat with one agent: its transcript, the runs under each tool call, and the composer.
 import { useAgentChat } from "@cloudflare/ai-chat/react";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 
 import type { Step } from "./address";
 import { Composer } from "./Composer";
@@ -28,22 +28,34 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   // The server keeps the transcript: what is changed here is not sent to it.
   const chat = useAgentChat({ agent, syncMessagesToServer: false });
   const turn = useTurn(agent);
+  const [cancelled, setCancelled] = useState(false);
   const [clearFailure, setClearFailure] = useState<string | null>(null);
   const { messages, status, clearError, clearHistory, sendMessage, setMessages, stop } = chat;
+  const { regenerate } = chat;
   const { resetLocalState } = runs;
   const busy = status === "submitted" || chat.isStreaming || chat.isRecovering;
-  const scroll = useStickToEnd(true, messages, runs.runsById);
+  const scroll = useStickToEnd(true);
+  const field = useRef<HTMLTextAreaElement>(null);
 
   const send = useCallback(
     (text: string) => {
       setClearFailure(null);
+      setCancelled(false);
       scroll.toEnd();
+      field.current?.focus();
       void sendMessage({ text });
     },
     [sendMessage, scroll.toEnd],
   );
 
+  const retry = useCallback(() => {
+    setCancelled(false);
+    void regenerate();
+  }, [regenerate]);
+
   const cancel = useCallback(() => {
+    field.current?.focus();
+    setCancelled(true);
     if (turn.requestId !== null && status === "ready") {
       const frame = { type: "cf_agent_chat_request_cancel", id: turn.requestId };
       agent.send(JSON.stringify(frame));
@@ -52,6 +64,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   }, [agent, status, stop, turn.requestId]);
 
   const clear = useCallback(async () => {
+    field.current?.focus();
     const emptyPage = (): void => {
       setMessages([]);
       resetLocalState();
@@ -109,7 +122,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
           clearFailure={clearFailure}
           connection={connection}
           refusal={agent.connectionError?.reason ?? null}
-          onRetry={root && !busy && messages.length > 0 ? () => void chat.regenerate() : null}
+          onRetry={root && !busy && messages.length > 0 ? retry : null}
         />
       </div>
       {!scroll.atEnd && (
@@ -118,6 +131,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
         </button>
       )}
       <Composer
+        field={field}
         busy={busy}
         disabled={connection === "refused"}
         placeholder={placeholder}
@@ -125,7 +139,13 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
         onCancel={cancel}
         onClear={root && !empty ? () => void clear() : null}
       />
-      <LiveStatus busy={busy} recovering={chat.isRecovering} messages={messages} />
+      <LiveStatus
+        busy={busy}
+        recovering={chat.isRecovering}
+        lost={connection === "reconnecting"}
+        cancelled={cancelled}
+        messages={messages}
+      />
     </div>
   );
 }

@@ -1,7 +1,9 @@
 // Where the user writes. Enter sends, Shift+Enter makes a new line.
-import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, type RefObject, useEffect, useId, useState } from "react";
 
 interface Props {
+  /** The message box, for whoever sends the focus there. */
+  field: RefObject<HTMLTextAreaElement | null>;
   busy: boolean;
   disabled: boolean;
   placeholder: string;
@@ -12,9 +14,9 @@ interface Props {
 
 const TALLEST = 200;
 
-export function Composer({ busy, disabled, placeholder, onSend, onCancel, onClear }: Props) {
+export function Composer(props: Props) {
+  const { field, busy, disabled, placeholder, onSend, onCancel, onClear } = props;
   const [text, setText] = useState("");
-  const field = useRef<HTMLTextAreaElement>(null);
   const hint = useId();
   const sendable = text.trim() !== "" && !busy && !disabled;
 
@@ -23,13 +25,17 @@ export function Composer({ busy, disabled, placeholder, onSend, onCancel, onClea
     if (area === null) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
-  }, [text]);
+  }, [field, text]);
+
+  useEffect(() => {
+    // What is opened beside the conversation has the focus already.
+    if (document.activeElement === document.body) field.current?.focus();
+  }, [field]);
 
   const send = (): void => {
     if (!sendable) return;
     onSend(text.trim());
     setText("");
-    field.current?.focus();
   };
 
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -70,7 +76,13 @@ export function Composer({ busy, disabled, placeholder, onSend, onCancel, onClea
       </div>
       <div className="composer-foot">
         <p className="hint" id={hint}>
-          <kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> makes a new line
+          {busy ? (
+            "Wait or cancel before asking again"
+          ) : (
+            <>
+              <kbd>Enter</kbd> sends, <kbd>Shift</kbd>+<kbd>Enter</kbd> makes a new line
+            </>
+          )}
         </p>
         {onClear && (
           <button type="button" className="link-button" onClick={onClear}>

@@ -33,10 +33,9 @@ export function DrillIn({ user, path, onOpen, onLeave }: Props) {
           <span aria-hidden="true">←</span> Back
         </button>
         <div className="drill-in-title">
-          <h2 ref={heading} tabIndex={-1}>
+          <h2 ref={heading} tabIndex={-1} title={leaf?.name}>
             {leaf?.agent}
           </h2>
-          <code>{leaf?.name}</code>
         </div>
         <ConnectionPill state={connection} />
       </header>

@@ -5,7 +5,7 @@ import { memo } from "react";
 
 import type { Step } from "./address";
 import { Markdown } from "./Markdown";
-import { messageText, type Part, type Run, type RunEvents } from "./model";
+import { questionText, type Part, type Run, type RunEvents } from "./model";
 import { Reasoning } from "./Reasoning";
 import { ToolCall } from "./ToolCall";
 
@@ -21,7 +21,7 @@ export const Message = memo(function Message({ message, active, runs, onOpenRun 
   if (message.role === "user") {
     return (
       <article className="message user" data-role="user" aria-label="You">
-        <p>{messageText(message)}</p>
+        <p>{questionText(message)}</p>
       </article>
     );
   }

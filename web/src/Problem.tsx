@@ -21,7 +21,7 @@ export function Problem({ error, clearFailure, connection, refusal, onRetry }: P
   if (connection === "reconnecting") {
     return (
       <p className="problem soft" role="status">
-        The connection was lost. The agents go on; the page catches up when it is back.
+        The connection was lost. Everything shown is kept; the page catches up when it is back.
       </p>
     );
   }

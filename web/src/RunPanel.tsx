@@ -55,7 +55,7 @@ export function RunPanel({ run, onOpen }: Props) {
 }
 
 function RunEnd({ run }: { run: Run }) {
-  const failed = run.status === "error" || run.status === "interrupted" || run.status === "aborted";
+  const failed = run.status === "error" || run.status === "interrupted";
   if (!failed) return null;
   return (
     <p className="run-error" role={run.status === "error" ? "alert" : undefined}>

@@ -14,7 +14,7 @@ interface Props {
 }
 
 export function RunParts({ parts, running, label }: Props) {
-  const scroll = useStickToEnd(running, parts);
+  const scroll = useStickToEnd(running);
   if (parts.length === 0) return null;
   return (
     <div

@@ -17,6 +17,30 @@ export function messageText(message: UIMessage): string {
   return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
+/** What a user message asks: an agent that is started by another gets its question as an object. */
+export function questionText(message: UIMessage): string {
+  const text = messageText(message);
+  if (!text.startsWith("{")) return text;
+  try {
+    const input: { query?: unknown; goal?: unknown } = JSON.parse(text);
+    const question = input.query ?? input.goal;
+    return typeof question === "string" ? question : text;
+  } catch {
+    return text;
+  }
+}
+
+/** Markdown without its marks, to be read aloud. */
+export function plainText(markdown: string): string {
+  return markdown
+    .replace(/^[ \t]*(?:```.*|#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|\|?[-:| ]*-{3}[-:| ]*$)/gm, "")
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/\*\*(\S(?:.*?\S)?)\*\*/g, "$1")
+    .replace(/`+([^`]*)`+/g, "$1")
+    .replace(/[ \t]*\|[ \t]*/g, " ")
+    .trim();
+}
+
 /**
  * The runs that have no tool call to stand under: those that never had one and, once the
  * conversation is settled, those whose call is no longer in it.

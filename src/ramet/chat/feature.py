@@ -33,8 +33,7 @@ from ramet.core.durations import Duration, seconds_of
 from ramet.core.ports import ErrorHook
 from ramet.errors import StorageError
 from ramet.protocol import frames
-from ramet.protocol.messages import asks_client, parts_of
-from ramet.protocol.tool_parts import tool_call_id
+from ramet.protocol.messages import asks_client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,10 +206,7 @@ class Chat:
 
     def tool_calls(self) -> set[str]:
         """The ids of the tool calls in the transcript (D22)."""
-        calls = (
-            tool_call_id(part) for message in self.transcript.all() for part in parts_of(message)
-        )
-        return {call for call in calls if call is not None}
+        return self.transcript.tool_calls()
 
     def turn_streams(self, live: LiveTurn) -> None:
         """Offer the turn to the clients that wait for one."""

@@ -1,13 +1,14 @@
 """Turns what `on_chat_message` gives into chunks: text, dicts or models, one or many, or none."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Collection, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
 from ramet.chat.turn import Chunk, Turn
 from ramet.core.json import JsonObject, to_json
+from ramet.core.threads import items_in_thread
 from ramet.errors import UnknownModelResult
 from ramet.protocol import chunks
 
@@ -36,7 +37,7 @@ async def chunks_of(answer: object) -> AsyncGenerator[Chunk, None]:
     """Take an answer apart.
 
     An answer is None, a text, a chunk (a dict or a pydantic model), an iterable or async iterable
-    of texts and chunks, or an awaitable of one of these.
+    of texts and chunks, or an awaitable of one of these. A synchronous generator runs in a thread.
 
     Raises:
         UnknownModelResult: It is something else.
@@ -51,9 +52,13 @@ async def chunks_of(answer: object) -> AsyncGenerator[Chunk, None]:
         async with _closed_after(answer):
             async for item in answer:
                 yield _chunk(item)
-    elif isinstance(answer, Iterable):
+    elif isinstance(answer, Collection):
         for item in answer:
             yield _chunk(item)
+    elif isinstance(answer, Iterable):
+        async with aclosing(items_in_thread(answer)) as items:
+            async for item in items:
+                yield _chunk(item)
     else:
         raise UnknownModelResult(
             f"on_chat_message gave {type(answer).__name__}; it may give chunks or text, "

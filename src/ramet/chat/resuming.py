@@ -1,6 +1,6 @@
 """Carries out resume: offers, acknowledgements, replays, and clients that wait for a turn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ramet.chat.live_turn import LiveTurn, log_key
 from ramet.chat.ports import ChatPorts
@@ -16,14 +16,15 @@ from ramet.chat.resume import (
     answer_to_probe,
     greeting,
 )
-from ramet.chat.settling import LastWord, terminal
+from ramet.chat.settling import NOT_FINISHED, LastWord, terminal
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn_store import StoredTurn
 from ramet.chat.turns import Turns
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
-from ramet.protocol import frames
+from ramet.protocol import chunks, frames
+from ramet.protocol.messages import parts_of
 
 
 class Resuming:
@@ -200,17 +201,30 @@ class Resuming:
     def _end_of(self, request_id: str) -> Sequence[str]:
         """The frames that end a request that is over; who is sent them knows of a lost turn (D4).
 
-        Of a lost turn the transcript goes first: it settles what the replayed chunks left open. At
-        any other end it would only race with what the client sends meanwhile.
+        The calls that a lost or cancelled turn left open get their results first, at each replay,
+        so that no page waits for them.
         """
         turn = self._ports.turns.of_request(request_id)
         if turn is None or turn.outcome is None:
             return [frames.chat_response(request_id, body="", done=True, replay=True)]
         end = _end_of_turn(turn, replay=turn.outcome != "error")
-        if turn.status != "orphaned":
-            return [end]
-        self._ports.turns.settle_orphans()
-        return [frames.transcript(self._ports.transcript.json()), end]
+        if turn.status == "orphaned":
+            self._ports.turns.settle_orphans()
+        return [*self._results_of_open_calls(turn), end]
+
+    def _results_of_open_calls(self, turn: StoredTurn) -> Iterator[str]:
+        """What the stored answer says of the calls that the turn had not finished."""
+        for message in self._ports.transcript.some([turn.assistant_message_id]):
+            for part in parts_of(message):
+                if part.get("errorText") == NOT_FINISHED:
+                    call_id = str(part["toolCallId"])
+                    yield frames.chat_response(
+                        turn.request_id,
+                        body=chunks.chunk_body(chunks.tool_output_error(call_id, NOT_FINISHED)),
+                        done=False,
+                        continuation=turn.continuation,
+                        replay=True,
+                    )
 
 
 def _replay_key(stream_id: str) -> str:

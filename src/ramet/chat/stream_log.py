@@ -13,6 +13,9 @@ StreamStatus: TypeAlias = Literal["streaming", "completed", "error"]
 
 PAGE_CHUNKS = 512
 PAGE_CHARACTERS = 64 * 1024
+CHUNKS_OF_A_STREAM = 1 << 32
+"""A stream's chunks have consecutive row ids, so that appending one writes one page: an index
+beside the table would write a second."""
 KEPT_MS = 600_000
 """How long the log of an ended turn is kept for clients that come back (RS-012)."""
 
@@ -26,7 +29,8 @@ CREATE TABLE IF NOT EXISTS cf_ai_chat_stream_metadata (
     message_id TEXT NOT NULL,
     is_continuation INTEGER NOT NULL DEFAULT 0,
     turn_id TEXT NOT NULL,
-    outcome TEXT
+    outcome TEXT,
+    number INTEGER NOT NULL UNIQUE
 )
 """
 CREATE_REQUEST_INDEX = """
@@ -42,18 +46,15 @@ CREATE TABLE IF NOT EXISTS cf_ai_chat_stream_chunks (
     created_at INTEGER NOT NULL
 )
 """
-CREATE_CHUNK_INDEX = """
-CREATE UNIQUE INDEX IF NOT EXISTS cf_ai_chat_stream_chunks_stream
-    ON cf_ai_chat_stream_chunks (stream_id, chunk_index)
-"""
 OPEN = """
 INSERT INTO cf_ai_chat_stream_metadata (id, request_id, status, created_at, message_id,
-    is_continuation, turn_id)
-VALUES (?, ?, 'streaming', ?, ?, ?, ?)
+    is_continuation, turn_id, number)
+SELECT ?, ?, 'streaming', ?, ?, ?, ?, coalesce(max(number), 0) + 1
+FROM cf_ai_chat_stream_metadata
 """
 APPEND = """
-INSERT INTO cf_ai_chat_stream_chunks (stream_id, body, chunk_index, created_at)
-VALUES (?, ?, ?, ?)
+INSERT INTO cf_ai_chat_stream_chunks (id, stream_id, body, chunk_index, created_at)
+VALUES (?, ?, ?, ?, ?)
 """
 CLOSE = """
 UPDATE cf_ai_chat_stream_metadata SET status = ?, outcome = ?, completed_at = ? WHERE id = ?
@@ -69,19 +70,19 @@ SELECT * FROM cf_ai_chat_stream_metadata WHERE turn_id = ? ORDER BY rowid DESC L
 OF_REQUEST = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE request_id = ? ORDER BY rowid DESC LIMIT 1
 """
+FIRST_ID = "SELECT number << 32 AS first FROM cf_ai_chat_stream_metadata WHERE id = ?"
 SIZES = """
 SELECT chunk_index, length(body) AS size FROM cf_ai_chat_stream_chunks
-WHERE stream_id = ? AND chunk_index > ? ORDER BY chunk_index LIMIT ?
+WHERE id > ? AND id < ? ORDER BY id LIMIT ?
 """
 CHUNKS = """
-SELECT chunk_index, body FROM cf_ai_chat_stream_chunks
-WHERE stream_id = ? AND chunk_index > ? AND chunk_index <= ? ORDER BY chunk_index
+SELECT chunk_index, body FROM cf_ai_chat_stream_chunks WHERE id > ? AND id <= ? ORDER BY id
 """
 ENDED = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE status != 'streaming' AND completed_at < ?
 """
 ALL = "SELECT * FROM cf_ai_chat_stream_metadata"
-DELETE_CHUNKS = "DELETE FROM cf_ai_chat_stream_chunks WHERE stream_id = ?"
+DELETE_CHUNKS = "DELETE FROM cf_ai_chat_stream_chunks WHERE id >= ? AND id < ?"
 DELETE_METADATA = "DELETE FROM cf_ai_chat_stream_metadata WHERE id = ?"
 
 
@@ -90,7 +91,6 @@ def create_stream_tables(database: Database) -> None:
     database.run(CREATE_METADATA)
     database.run(CREATE_REQUEST_INDEX)
     database.run(CREATE_CHUNKS)
-    database.run(CREATE_CHUNK_INDEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +130,7 @@ class StreamLog:
         self._clock = clock
         self._held = held
         self._holding: list[tuple[str, ChunkRow]] = []
+        self._first_ids: dict[str, int] = {}
 
     def open(self, stream: StoredStream) -> None:
         """Begin a log."""
@@ -142,19 +143,21 @@ class StreamLog:
             int(stream.continuation),
             stream.turn_id,
         )
+        self._first_ids[stream.stream_id] = _first_id(self._database, stream.stream_id)
 
     def append(self, stream_id: str, index: int, body: str) -> None:
         """Commit one chunk; when this returns it outlives the process."""
         if self._held:
             self._hold(stream_id, ChunkRow(index, body))
         else:
-            self._database.run(APPEND, stream_id, body, index, self._clock.now_ms())
+            self._write(stream_id, index, body)
 
     def close(self, stream_id: str, outcome: StoredOutcome) -> None:
         """Record that nothing more is written to a log."""
         self._write_held()
         status: StreamStatus = "error" if outcome == "error" else "completed"
         self._database.run(CLOSE, status, outcome, self._clock.now_ms(), stream_id)
+        self._first_ids.pop(stream_id, None)
 
     def copy(self, stream_id: str, to: str) -> None:
         """Begin a log with all chunks of another, under the same indexes."""
@@ -199,7 +202,8 @@ class StreamLog:
         with self._database.transaction():
             for row in rows:
                 self._holding = [held for held in self._holding if held[0] != row["id"]]
-                self._database.run(DELETE_CHUNKS, row["id"])
+                first = row["number"] << 32
+                self._database.run(DELETE_CHUNKS, first, first + CHUNKS_OF_A_STREAM)
                 self._database.run(DELETE_METADATA, row["id"])
 
     def _hold(self, stream_id: str, chunk: ChunkRow) -> None:
@@ -210,25 +214,35 @@ class StreamLog:
 
     def _write_held(self) -> None:
         held, self._holding = self._holding, []
-        now = self._clock.now_ms()
         with self._database.transaction():
             for stream_id, chunk in held:
-                self._database.run(APPEND, stream_id, chunk.body, chunk.index, now)
+                self._write(stream_id, chunk.index, chunk.body)
+
+    def _write(self, stream_id: str, index: int, body: str) -> None:
+        now, row_id = self._clock.now_ms(), self._first_ids[stream_id] + index
+        self._database.run(APPEND, row_id, stream_id, body, index, now)
 
 
 def read_page(
     database: Database, stream_id: str, *, after: int, limit: int = PAGE_CHUNKS
 ) -> ChunkPage:
     """Read a page of a log from any database that has one."""
-    sizes = database.query(SIZES, stream_id, after, limit)
+    first = _first_id(database, stream_id)
+    sizes = database.query(SIZES, first + after, first + CHUNKS_OF_A_STREAM, limit)
     last, characters, taken = after, 0, 0
     for row in sizes:
         if taken and characters + row["size"] > PAGE_CHARACTERS:
             break
         last, characters, taken = row["chunk_index"], characters + row["size"], taken + 1
-    rows = database.query(CHUNKS, stream_id, after, last) if taken else []
+    rows = database.query(CHUNKS, first + after, first + last) if taken else []
     chunks = [ChunkRow(row["chunk_index"], row["body"]) for row in rows]
     return ChunkPage(chunks, at_end=taken == len(sizes) and taken < limit)
+
+
+def _first_id(database: Database, stream_id: str) -> int:
+    """The row id of a stream's chunk 0; of one that is not there, where no chunks are."""
+    row = database.one(FIRST_ID, stream_id)
+    return 0 if row is None else int(row["first"])
 
 
 def _stream(row: Row) -> StoredStream:

@@ -7,7 +7,11 @@ from ramet.chat.turn import Message
 from ramet.core.clock import Clock
 from ramet.core.json import dumps, loads
 from ramet.protocol.compaction import compact_message
+from ramet.protocol.messages import parts_of
+from ramet.protocol.tool_parts import tool_call_id
 from ramet.storage import Database
+
+CALL_KEY = '"toolCallId"'
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS cf_ai_chat_agent_messages (
@@ -49,6 +53,8 @@ class Transcript:
         self._clock = clock
         self._texts: dict[str, str] = {}
         self._watchers: list[Callable[[], object]] = []
+        self._calls: dict[str, tuple[str, frozenset[str]]] = {}
+        """By message id: the text that was looked through, and the tool calls in it."""
         self.load()
 
     def __len__(self) -> int:
@@ -88,6 +94,19 @@ class Transcript:
     def json(self) -> str:
         """The whole transcript as the JSON text of an array."""
         return "[" + ",".join(self._texts.values()) + "]"
+
+    def tool_calls(self) -> set[str]:
+        """The ids of the tool calls in all messages; only what has changed is looked through."""
+        known, self._calls = self._calls, {}
+        for message_id, text in self._texts.items():
+            if CALL_KEY not in text:
+                continue
+            entry = known.get(message_id)
+            if entry is None or entry[0] is not text:
+                calls = (tool_call_id(part) for each in _decoded([text]) for part in parts_of(each))
+                entry = (text, frozenset(call for call in calls if call is not None))
+            self._calls[message_id] = entry
+        return {call for _, calls in self._calls.values() for call in calls}
 
     @contextmanager
     def changing(self) -> Iterator[None]:

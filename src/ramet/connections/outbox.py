@@ -62,6 +62,7 @@ class Outbox:
         self._held: deque[Frame] = deque()
         self._close: Close | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._draining: list[asyncio.Future[None]] = []
 
     @property
     def closed(self) -> bool:
@@ -107,12 +108,21 @@ class Outbox:
             self._close = Close(code, reason)
             self._sources.clear()
             self._wake()
+            self._tell_drained()
 
     def drop(self) -> None:
         """Forget everything: the client is gone."""
         self._close = self._close or Close(1006)
         self._clear()
         self._wake()
+        self._tell_drained()
+
+    async def drained(self) -> None:
+        """Wait until what waits is below half of what may wait, or the connection is closed."""
+        while self._close is None and self._bytes * 2 > self._limit:
+            below: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._draining.append(below)
+            await below
 
     async def take(self) -> Sequence[Outgoing]:
         """Wait for the next frames to send, in order; a `Close` is always the last.
@@ -155,6 +165,7 @@ class Outbox:
             size += frame_bytes(frame)
             page.append(frame)
         self._bytes -= size
+        self._tell_drained()
         return page
 
     def _admit(self, frame: Frame) -> bool:
@@ -175,6 +186,12 @@ class Outbox:
         self._held.clear()
         self._sources.clear()
         self._bytes = 0
+
+    def _tell_drained(self) -> None:
+        waiting, self._draining = self._draining, []
+        for below in waiting:
+            if not below.done():
+                below.set_result(None)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

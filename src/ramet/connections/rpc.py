@@ -67,6 +67,13 @@ class RpcStream:
         if not self.closed:
             self._connection.send_frame(_result(self._call_id, value, done=False))
 
+    async def drain(self) -> None:
+        """Wait while the client has much to read still; a client that falls behind is closed.
+
+        For methods that send many values without waiting for anything else between them.
+        """
+        await self._connection.link.outbox.drained()
+
     def end(self, value: object = None) -> None:
         """End the stream, with a last value."""
         if not self.closed:

@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -53,6 +53,26 @@ async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     done.add_done_callback(_running.discard)
     threading.Thread(target=work, name="ramet blocking call", daemon=True).start()
     return await done
+
+
+async def items_in_thread(items: Iterable[T]) -> AsyncGenerator[T, None]:
+    """Iterate over what may block; each item is waited for in a thread.
+
+    Ended early, it asks for no more; what is being asked for is dropped.
+    """
+    iterator = iter(items)
+    while True:
+        item = await in_thread(next, iterator, _END)
+        if isinstance(item, _End):
+            return
+        yield item
+
+
+class _End:
+    """Says that an iterator has nothing more to give."""
+
+
+_END = _End()
 
 
 def running_threads() -> int:

@@ -10,10 +10,12 @@ TITLE_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 
 _LONGEST_SECTION = 2_200
 _SHORTEST_BODY = 40
+_SHORTEST_ENTRY = 60
 _UNDERLINE = re.compile(r"([*=\-~^])\1{2,}$")
 _ITEM = re.compile(r"(\*|-|\d+\.|\([0-9a-z]\)) +")
 _SIGNATURE = re.compile(r"(?:class |exception |async )?[A-Za-z_][\w.]*(?:\(.*\)|\[.*\])?$")
 _SENTENCE_TAIL = re.compile(r"\b(?:to|statements|as|by)$|^(?:is|are|was|were) ")
+_ENTRY_NAME = re.compile(r"[A-Z][\w' -]*\w(?: \(.*\))?")
 _PDB_COMMAND = re.compile(r"(\w{1,2})\((\w+)\)(?= |$)")
 _ADMONITION = re.compile(r"(?:Note|Warning|See also|Important|Tip)(?::|$)")
 _FOOTNOTES = "-[ Footnotes ]-"
@@ -173,10 +175,20 @@ def _with_body(kind: str, head: list[str], body: list[Block]) -> Iterator[Block]
         yield Block(kind="signature", text="\n".join(head))
         yield from body
         return
+    if kind == "definition" and _is_entry(head[0], body):
+        yield Block(kind="heading", text=as_markdown(head))
+        yield from body
+        return
     first, rest = (body[0].text, body[1:]) if body and body[0].kind == "text" else ("", body)
     label = as_markdown(head).replace("**", "").rstrip(":")
     yield Block(kind="text", text=f"**{label}:** {first}".rstrip())
     yield from rest
+
+
+def _is_entry(name: str, body: list[Block]) -> bool:
+    """Whether a definition says enough to stand alone; some releases have headings there."""
+    said = sum(len(block.text) for block in body)
+    return said >= _SHORTEST_ENTRY and _ENTRY_NAME.fullmatch(name) is not None
 
 
 def _kind_of_paragraph(head: list[str], below: list[str]) -> str:

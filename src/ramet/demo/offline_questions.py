@@ -57,15 +57,22 @@ _PLACE = re.compile(
     r"|\b(?:codebase|repository|repo|project|folder|roadmap)\b",
     re.IGNORECASE,
 )
+_CHANGING = (
+    r"add|rename|remove|delete|replace|migrate|move|extract|split|fix|write|update|upgrade"
+    r"|introduce|port|document|test|change"
+)
 _PLAN = re.compile(
-    r"\b(?:plan|steps) (?:for|to|how|of|out)\b|\bplan\b.*\bto\b|\brefactor", re.IGNORECASE
+    rf"\b(?:plan|steps)\b.*\b(?:{_CHANGING}|implement|improve|support)\b|\brefactor",
+    re.IGNORECASE,
 )
 _CHANGE = re.compile(
-    r"\b(?:add|rename|remove|delete|replace|migrate|move|extract|split|fix|write|update|upgrade"
-    r"|introduce|port|document|test|change|find|list|read|open|inspect)\b.*?"
+    rf"\b(?:{_CHANGING}|find|list|read|open|inspect)\b.*?"
     r"\b(?:files?|tests?|readme|docs|documentation|config|configuration|dependenc\w+|logging"
     r"|endpoints?|pages?|ci|docstrings?|type hints|changelog|license)\b",
     re.IGNORECASE,
+)
+_IN_GENERAL = re.compile(
+    r"\b(?:how|why|in python)\b|^(?:what|when|which|is|are|does)\b", re.IGNORECASE
 )
 _ASKS = (
     r"explain|describe|define|summari[sz]e|tell me about|what (?:is|are)|what's|teach me|introduce"
@@ -154,7 +161,9 @@ def _again(clause: str, previous: str) -> Wish | None:
 
 
 def _is_about_a_folder(clause: str) -> bool:
-    return any(pattern.search(clause) for pattern in (_PATH, _PLACE, _PLAN, _CHANGE))
+    if any(pattern.search(clause) for pattern in (_PATH, _PLACE, _PLAN)):
+        return True
+    return bool(_CHANGE.search(clause)) and not _IN_GENERAL.search(clause)
 
 
 def _sides(clause: str) -> Comparison | None:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     TextContent,
     ToolCallPart,
@@ -107,9 +108,9 @@ def read_turn(messages: Sequence[ModelMessage]) -> Turn:
         if isinstance(message, ModelResponse):
             calls.update(_arguments(message))
             continue
-        asked = " ".join(_prompts(message)).strip()
+        asked = list(filter(None, map(_prompt, message.parts)))
         if asked:
-            questions.append(asked)
+            questions.extend(asked)
             steps = []
         if results := tuple(_results(message, calls)):
             steps.append(results)
@@ -137,22 +138,24 @@ def _arguments(response: ModelResponse) -> Iterator[tuple[str, JsonObject]]:
             yield part.tool_call_id, loads_object(part.args_as_json_str()) or {}
 
 
-def _prompts(request: ModelRequest) -> Iterator[str]:
-    for part in request.parts:
-        if not isinstance(part, UserPromptPart):
-            continue
-        if isinstance(part.content, str):
-            yield part.content
-            continue
-        for item in part.content:
-            if isinstance(item, str):
-                yield item
-            elif isinstance(item, TextContent):
-                yield item.content
+def _prompt(part: ModelRequestPart) -> str:
+    """The text that a user wrote; empty when the part holds none."""
+    if not isinstance(part, UserPromptPart):
+        return ""
+    if isinstance(part.content, str):
+        return part.content.strip()
+    texts = (
+        item.content if isinstance(item, TextContent) else item
+        for item in part.content
+        if isinstance(item, str | TextContent)
+    )
+    return " ".join(texts).strip()
 
 
 def _results(request: ModelRequest, calls: dict[str, JsonObject]) -> Iterator[ToolResult]:
-    for part in request.parts:
+    """The results in a request; those before its last question belong to an earlier turn."""
+    asked = (at for at, part in enumerate(request.parts, 1) if _prompt(part))
+    for part in request.parts[max(asked, default=0) :]:
         if not isinstance(part, ToolReturnPart):
             continue
         content = _plain(part.content)

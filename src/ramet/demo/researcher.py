@@ -22,7 +22,6 @@ class Researcher(Staged, ramet.Think):
     instructions = INSTRUCTIONS
 
     def __init__(self) -> None:
-        self._found_any = False
         self._read = 0
 
     def get_model(self) -> Model:
@@ -43,9 +42,6 @@ class Researcher(Staged, ramet.Think):
         await self.report_progress(
             fraction=0.3, phase="searching", message=f"{len(hits)} passages for “{query}”"
         )
-        if hits and not self._found_any:
-            self._found_any = True
-            await self.report_progress(milestone="sources-found", data={"passages": len(hits)})
         return hits
 
     async def read(self, id: str) -> JsonObject:
@@ -55,10 +51,13 @@ class Researcher(Staged, ramet.Think):
             id: The id of a passage that a search has found.
         """
         page = self.stage.corpus.read(id).page()
+        first = self._read == 0
         self._read += 1
         await self.report_progress(
             fraction=min(_ENOUGH, 0.4 + 0.15 * self._read),
             phase="reading",
             message=f"Read “{page['title']}”",
         )
+        if first:
+            await self.report_progress(milestone="sources-found", data={"title": page["title"]})
         return page

@@ -41,6 +41,7 @@ class InstanceTasks:
     def run(self, work: Coroutine[object, object, T], *, name: str) -> asyncio.Task[T]:
         """Run `work` as a task whose outcome its starter takes."""
         task = new_task(_staying(work), name=f"{self._path} {name}", context=self._context.copy())
+        task.add_done_callback(lambda _: work.close())  # for one that is cancelled before it begins
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -164,9 +164,11 @@ class Database:
         try:
             self._connection.execute(statement)
         except sqlite3.OperationalError as error:
-            if self._connection.in_transaction and statement == "COMMIT":
+            if statement == "COMMIT":
+                # SQLite has rolled back by itself when the disk is full.
                 self._after_commit.clear()
-                self._connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             raise self._unusable(error) from error
 
     def _committed(self) -> None:

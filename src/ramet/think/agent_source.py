@@ -1,7 +1,7 @@
 """Answers from elsewhere as chunks, for `on_chat_message`: of pydantic-ai agents, of plain text."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Any, TypeAlias
 
 from pydantic_ai.messages import (
@@ -14,6 +14,7 @@ from pydantic_ai.messages import (
 )
 
 from ramet.core.json import JsonObject
+from ramet.core.threads import items_in_thread
 from ramet.protocol import chunks
 from ramet.think.chunk_writer import ChunkWriter
 from ramet.think.model_seam import translated
@@ -48,15 +49,19 @@ async def chunks_from_pydantic_ai(events: EventSource) -> AsyncGenerator[JsonObj
 async def chunks_from_text(
     pieces: AsyncIterable[str] | Iterable[str],
 ) -> AsyncGenerator[JsonObject]:
-    """Pieces of text, as one text part of one step."""
+    """Pieces of text, as one text part of one step; a synchronous generator runs in a thread."""
     yield chunks.start_step()
     yield chunks.text_start("text")
     if isinstance(pieces, AsyncIterable):
         async for piece in pieces:
             yield chunks.text_delta("text", piece)
-    else:
+    elif isinstance(pieces, Collection):
         for piece in [pieces] if isinstance(pieces, str) else pieces:
             yield chunks.text_delta("text", piece)
+    else:
+        async with aclosing(items_in_thread(pieces)) as given:
+            async for piece in given:
+                yield chunks.text_delta("text", piece)
     yield chunks.text_end("text")
     yield chunks.finish_step()
     yield chunks.finish("stop")

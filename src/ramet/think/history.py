@@ -1,6 +1,8 @@
 """The model's history out of a transcript: native messages where they hold, else the parts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pydantic_ai.messages import (
@@ -37,6 +39,33 @@ _STEP: Final[JsonObject] = {"type": "step-start"}
 Steps: TypeAlias = Mapping[str, Sequence[StoredStep]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    message: JsonObject
+    steps: Sequence[StoredStep]
+    native: Sequence[ModelMessage]
+
+
+class History:
+    """What the model is told of a chat; messages that have not changed are not looked at again."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, _Told] = {}
+
+    def tell(self, messages: Iterable[JsonObject], steps: Steps) -> list[ModelMessage]:
+        """What `model_history` gives for the messages and their steps."""
+        told: dict[str, _Told] = {}
+        for message in messages:
+            message_id = str(message.get("id"))
+            stored = steps.get(message_id, ())
+            known = self._told.get(message_id)
+            if known is None or known.steps is not stored or known.message != message:
+                known = _Told(deepcopy(message), stored, _native(message, stored))
+            told[message_id] = known
+        self._told = told
+        return _ready([each for known in told.values() for each in known.native])
+
+
 def model_history(messages: Iterable[JsonObject], steps: Steps) -> list[ModelMessage]:
     """What the model is told of the chat so far, ready to be sent: it ends with a request.
 
@@ -44,13 +73,16 @@ def model_history(messages: Iterable[JsonObject], steps: Steps) -> list[ModelMes
     one that was changed meanwhile, or came from elsewhere, as its parts say it (D5). A tool call
     without a result is told as interrupted.
     """
-    history: list[ModelMessage] = []
-    for message in messages:
-        stored = steps.get(str(message.get("id")), ())
-        if stored and says_the_same(message, stored):
-            history.extend(native_messages(stored))
-        else:
-            history.extend(messages_of(message))
+    return History().tell(messages, steps)
+
+
+def _native(message: JsonObject, stored: Sequence[StoredStep]) -> list[ModelMessage]:
+    if stored and says_the_same(message, stored):
+        return list(native_messages(stored))
+    return messages_of(message)
+
+
+def _ready(history: list[ModelMessage]) -> list[ModelMessage]:
     if not history or isinstance(history[-1], ModelResponse):
         history.append(ModelRequest(parts=[UserPromptPart(GO_ON)]))
     return repair_messages(history)

@@ -24,7 +24,8 @@ from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
-from ramet.think.history import model_history, native_messages
+from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
+from ramet.think.history import History, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
 from ramet.think.step_loop import Beginning, LoopParts, StepLoop
@@ -59,6 +60,7 @@ class ThinkRuntime(ChatRuntime):
         assert isinstance(agent, ThinkTurnVerbs)
         self._think: ThinkVerbs = agent
         self._steps = StepStore(context.database, context.clock)
+        self._told = History()
         self._hooks_overridden = {name for name in _HOOKS if _overrides(type(agent), name)}
         self._models: dict[str, Model] = {}
         self.submissions = Submissions(
@@ -155,9 +157,10 @@ class ThinkRuntime(ChatRuntime):
 
     def _history(self, turn: Turn, begun: Sequence[StoredStep]) -> list[ModelMessage]:
         self._steps.keep_only(self.chat.expects)
-        ids = (str(message["id"]) for message in turn.messages)
-        steps = self._steps.steps_of(ids, besides=turn.recovery_root)
-        return [*model_history(turn.messages, steps), *native_messages(begun)]
+        ids = [str(message["id"]) for message in turn.messages]
+        own = TurnKey(turn_id=turn.recovery_root, message_id=turn.assistant_message_id)
+        told = self._told.tell(turn.messages, self._steps.steps_of(ids, besides=own))
+        return [*told, *native_messages(begun)]
 
     async def _model(self) -> Model:
         chosen, owner = await settled(self._think.get_model()), type(self._think).__name__

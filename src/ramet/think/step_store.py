@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
+from pydantic_core import PydanticSerializationError
 
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint
@@ -89,6 +90,8 @@ class StepStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._decoded: dict[str, Sequence[StoredStep]] = {}
+        """The steps behind answers, as far as they were read and nothing was added since."""
 
     def journal(self, key: TurnKey) -> "TurnJournal":
         """What the steps of a turn are written with."""
@@ -99,6 +102,7 @@ class StepStore:
     ) -> None:
         """Commit what the model said, and that its tool calls are under way."""
         now, step_id = self._clock.now_ms(), f"{key.turn_id}/{step}"
+        self._decoded.pop(key.message_id, None)
         with self._database.transaction():
             self._database.run(
                 INSERT,
@@ -125,9 +129,10 @@ class StepStore:
                 )
         failpoint("step.committed")
 
-    def add_result(self, turn_id: str, wire_id: str, result: ModelRequest) -> None:
+    def add_result(self, key: TurnKey, wire_id: str, result: ModelRequest) -> None:
         """Commit what a tool call came to."""
-        self._database.run(SET_RESULT, encoded(result), turn_id, wire_id)
+        self._decoded.pop(key.message_id, None)
+        self._database.run(SET_RESULT, encoded(result), key.turn_id, wire_id)
         failpoint("step.result_committed")
 
     def is_used(self, tool_call_id: str) -> bool:
@@ -135,10 +140,22 @@ class StepStore:
         return self._database.one(IS_USED, tool_call_id) is not None
 
     def steps_of(
-        self, message_ids: Iterable[str], *, besides: str = ""
+        self, message_ids: Iterable[str], *, besides: TurnKey | None = None
     ) -> Mapping[str, Sequence[StoredStep]]:
-        """The steps behind answers, in order, by the answer's id; not those of one turn."""
-        return _steps(self._database.query(OF_MESSAGES, dumps([*message_ids]), besides))
+        """The steps behind answers, in order, by the answer's id; only what is new is read.
+
+        The steps of one turn can be left out: those of an answer that it goes on with itself.
+        """
+        wanted = [*message_ids]
+        unknown = [each for each in wanted if each not in self._decoded]
+        if unknown:
+            read = self._read(unknown)
+            self._decoded.update((each, read.get(each, ())) for each in unknown)
+        found = {each: self._decoded[each] for each in wanted}
+        if besides is not None and besides.message_id in found:
+            others = self._read([besides.message_id], besides.turn_id)
+            found[besides.message_id] = others.get(besides.message_id, ())
+        return {each: steps for each, steps in found.items() if steps}
 
     def steps_of_turn(self, turn_id: str) -> Sequence[StoredStep]:
         """The steps that a turn has committed, in order."""
@@ -147,6 +164,7 @@ class StepStore:
 
     def forget_from(self, turn_id: str, step: int) -> None:
         """Forget the steps of a turn from one on: they are taken again."""
+        self._decoded.clear()
         self._database.run(FORGET_STEP, turn_id, step)
 
     def keep_only(self, is_there: Callable[[str], bool]) -> None:
@@ -155,10 +173,16 @@ class StepStore:
         gone = [message_id for message_id in stored if not is_there(message_id)]
         if not gone:
             return
+        self._decoded.clear()
         with self._database.transaction():
             for message_id in gone:
                 self._database.run(FORGET_RESPONSES, message_id)
                 self._database.run(FORGET_RESULTS, message_id)
+
+    def _read(
+        self, message_ids: Sequence[str], besides: str = ""
+    ) -> Mapping[str, Sequence[StoredStep]]:
+        return _steps(self._database.query(OF_MESSAGES, dumps(message_ids), besides))
 
 
 class TurnJournal:
@@ -174,12 +198,15 @@ class TurnJournal:
 
     def add_result(self, wire_id: str, result: ModelRequest) -> None:
         """Commit what a tool call came to."""
-        self._store.add_result(self._key.turn_id, wire_id, result)
+        self._store.add_result(self._key, wire_id, result)
 
 
 def encoded(message: ModelMessage) -> str:
     """A native message as JSON text."""
-    return ModelMessagesTypeAdapter.dump_json([message]).decode()[1:-1]
+    try:
+        return ModelMessagesTypeAdapter.dump_json([message]).decode()[1:-1]
+    except PydanticSerializationError:  # a lone surrogate, which only `dumps` replaces
+        return dumps(ModelMessagesTypeAdapter.dump_python([message], mode="json"))[1:-1]
 
 
 def _decoded(texts: Iterable[str]) -> list[ModelMessage]:

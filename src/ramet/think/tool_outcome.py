@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import PydanticSerializationError
 
-from ramet.core.json import JsonObject, JsonValue, NotJson, to_json
+from ramet.core.json import JsonObject, JsonValue, NotJson, to_json, without_surrogates
 from ramet.errors import ChatError
 from ramet.protocol import chunks
 from ramet.think.hooks import ToolCallInfo, ToolCallResult
@@ -81,14 +81,16 @@ def returned(planned: PlannedCall, value: object) -> ToolOutcome:
     if isinstance(value, ToolReturn):
         content, metadata, extra = value.return_value, value.metadata, value.content
     try:
-        output = wire_output(content)
+        plain = _JSON.dump_python(content, mode="json")
+        output = to_json(plain)
     except (PydanticSerializationError, NotJson, ValueError) as error:
         return failed(planned, _UNUSABLE.format(name=name, reason=error))
     return ToolOutcome(
         planned=planned,
         result=ToolReturnPart(
             tool_name=name,
-            content=content,
+            # What JSON cannot carry as it is, the model does not get as it is either.
+            content=content if plain == output else output,
             tool_call_id=planned.call.tool_call_id,
             metadata=metadata,
         ),
@@ -114,6 +116,7 @@ def recalled(planned: PlannedCall, stored: ModelRequest) -> ToolOutcome | None:
 
 def failed(planned: PlannedCall, text: str) -> ToolOutcome:
     """A failure that the model should know of and work around."""
+    text = without_surrogates(text)
     return ToolOutcome(
         planned=planned,
         result=ToolReturnPart(
@@ -132,7 +135,7 @@ def refused(planned: PlannedCall, error: Refusal, *, attempt: int, limit: int) -
         return failed(planned, error.message)
     cause: ToolRetryCause = "model_retry"
     if isinstance(error, ModelRetry):
-        text, content = error.message, error.message
+        text = content = without_surrogates(error.message)
     else:
         cause, text = "validation_error", _validation_text(error)
         details = error.errors(include_url=False, include_context=False)

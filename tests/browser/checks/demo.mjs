@@ -62,6 +62,19 @@ function answered(page) {
   return page.locator('.conversation [data-role="assistant"] > .markdown').last().innerText();
 }
 
+/** How far the transcript is from its end. @param {Page} page */
+function below(page) {
+  return page
+    .locator(".conversation .scroll")
+    .evaluate((area) => area.scrollHeight - area.scrollTop - area.clientHeight);
+}
+
+/** Waits until the focus is in the message box. @param {Page} page @param {string} after */
+function writes(page, after) {
+  const inField = () => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA");
+  return until(inField, `the focus in the message box ${after}`);
+}
+
 const RESEARCH = "How does the with statement manage context managers?";
 
 /** @type {Record<string, (bench: Bench) => Promise<void>>} */
@@ -131,6 +144,7 @@ export const checks = {
     await chat.locator('[data-connection="live"]').waitFor();
     await chat.locator('[data-role="assistant"]').waitFor();
     assert.equal(await chat.locator('[data-role="user"]').count(), 1);
+    assert.equal((await chat.locator('[data-role="user"]').innerText()).includes("{"), false);
     assert.match(new URL(page.url()).hash, /^#\/sub\/Researcher\/./);
     await ended(page);
     await chat.locator('[role="log"][aria-busy="false"]').waitFor({ timeout: ANSWER_MS });
@@ -171,6 +185,50 @@ export const checks = {
     assert.ok(await opener.evaluate((button) => button === document.activeElement), "focus was lost");
     const status = page.getByTestId("live-status").first();
     assert.match(await status.innerText(), /^Answer: ./);
+  },
+
+  async "the transcript stays at its end until the reader moves up"(bench) {
+    const page = await open(bench);
+    await page.setViewportSize({ width: 900, height: 500 });
+    await ask(page, "Compare lists and tuples");
+    await page.getByRole("button", { name: "Cancel" }).waitFor();
+    await ended(page);
+    assert.ok((await below(page)) < 2, "the page did not follow the answer");
+    for (let round = 0; round < 3; round += 1) {
+      await page.reload();
+      await page.locator('.conversation .run[data-status="completed"]').nth(1).waitFor();
+      await pause(500);
+      assert.ok((await below(page)) < 2, "the reload did not end at the end");
+    }
+    await ask(page, RESEARCH);
+    await page.locator('.conversation .run[data-status="running"]').waitFor();
+    await page.locator('[data-role="user"]').last().hover();
+    await page.mouse.wheel(0, -60);
+    await page.getByRole("button", { name: "Jump to the latest" }).waitFor();
+    await ended(page);
+    assert.ok((await below(page)) > 2, "the page took the reader back to the end");
+    await page.getByRole("button", { name: "Jump to the latest" }).click();
+    assert.ok((await below(page)) < 2, "the button did not lead to the end");
+  },
+
+  async "the focus returns to the message box"(bench) {
+    const page = await open(bench);
+    await writes(page, "at first");
+    await page.locator(".examples button").first().click();
+    await writes(page, "after an example");
+    await page.getByText("Wait or cancel before asking again").waitFor();
+    await working(page);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Send" }).waitFor();
+    await writes(page, "after a cancel");
+    await until(
+      async () => (await page.getByTestId("live-status").innerText()) === "Cancelled",
+      "the cancel said aloud",
+    );
+    assert.equal(await page.locator(".run-error").count(), 0, "a cancel is shown as an error");
+    await page.getByRole("button", { name: "Clear the conversation" }).click();
+    await page.locator(".examples").waitFor();
+    await writes(page, "after a clear");
   },
 
   async "cancel ends the answer and its runs"(bench) {

@@ -7,7 +7,7 @@ import pytest
 
 from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import Turn
-from ramet.core.json import JsonObject
+from ramet.core.json import JsonObject, loads_object
 from ramet.protocol import types
 from ramet.testing.client import TestClient
 from ramet.testing.harness import Harness
@@ -67,17 +67,27 @@ async def test_the_lost_stream_is_offered_replayed_and_ended_as_aborted(harness:
 
 
 @pytest.mark.behaviour("D4")
-async def test_a_page_that_takes_a_lost_stream_gets_the_settled_transcript_before_its_end(
+async def test_a_page_that_takes_a_lost_stream_is_told_what_became_of_open_calls(
     harness: Harness,
 ) -> None:
-    await _streaming(harness, "par", "tial")
-    await _killed(harness)
-    client = await harness.connect(Fed, "a")
-    await ack(client, "r1")
-    *_, transcript, end = client.frames
+    await harness.connect(Fed, "a")
     agent = await harness.agent(Fed, "a")
-    assert transcript == {"type": types.CHAT_MESSAGES, "messages": agent.messages}
-    assert (end["type"], end["done"]) == (types.CHAT_RESPONSE, True)
+    client = await harness.connect(Fed, "a")
+    await ask(client, "r1")
+    call: JsonObject = {"toolCallId": "c1", "toolName": "look", "input": {}}
+    agent.give({"type": "tool-input-available", **call})
+    await harness.settle()
+    await _killed(harness)
+    again = await harness.connect(Fed, "a")
+    await ack(again, "r1")
+    result, end = responses(again)[-2:]
+    text = "The tool call was interrupted before it could finish."
+    assert loads_object(str(result["body"])) == {
+        "type": "tool-output-error",
+        "toolCallId": "c1",
+        "errorText": text,
+    }
+    assert (result["replay"], end["done"]) == (True, True)
 
 
 async def test_a_page_that_missed_the_end_of_a_turn_is_given_the_transcript_when_it_is_back(

@@ -7,6 +7,7 @@ import pytest
 
 import ramet
 from ramet.core.json import JsonObject, JsonValue, dumps
+from ramet.core.options import HostOptions
 from ramet.protocol import types
 from ramet.testing import Harness
 
@@ -32,6 +33,13 @@ class Odd(ramet.Agent[JsonValue]):
     @ramet.rpc
     async def fail(self, how: str) -> None:
         raise RAISED[how]
+
+    @ramet.rpc(streaming=True)
+    async def flood(self, stream: ramet.RpcStream, count: int) -> int:
+        for _ in range(count):
+            stream.send("x" * 100)
+            await stream.drain()
+        return count
 
     @ramet.rpc
     def echo(self, value: JsonValue) -> JsonValue:
@@ -71,3 +79,14 @@ async def test_a_state_too_deep_to_send_is_refused_and_the_truth_is_told(tmp_pat
         ]
         assert client.frames[-1]["state"] == {"n": 0}
         assert (await h.agent(Odd, "a")).state == {"n": 0}
+
+
+async def test_a_stream_that_drains_floods_no_client_that_reads(tmp_path: Path) -> None:
+    options = HostOptions(outbox_bytes=4096)
+    async with Harness(agents=[Odd], data_dir=tmp_path, options=options) as h:
+        client = await h.connect(Odd, "a")
+        await client.send(rpc_frame("flood", 200))
+        assert client.closed is None
+        answers = client.of_type(types.RPC)
+        assert len(answers) == 201
+        assert (answers[-1]["done"], answers[-1]["result"]) == (True, 200)

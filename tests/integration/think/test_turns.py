@@ -304,3 +304,34 @@ async def test_on_chunk_sees_each_chunk_of_the_answer(host: Harness, chat: Chat)
     request = await chat.ask("hi")
     agent = await host.agent(Assistant, "a")
     assert agent.seen == chat.chunks(request)[1:]
+
+
+async def test_half_an_emoji_from_the_model_or_a_tool_is_replaced(
+    host: Harness, chat: Chat
+) -> None:
+    def cut(how: str) -> object:
+        """Cut a text."""
+        if how == "raise":
+            raise ValueError("cut \ud83d")
+        return "cut \ud83d" if how == "text" else {"text": "cut \ud83d"}
+
+    Assistant.more_tools = [cut]
+    model = play(
+        [ToolCall("cut", {"how": "text"})],
+        [ToolCall("cut", {"how": "object"})],
+        [ToolCall("cut", {"how": "raise"})],
+        "said \ud83d",
+        "again",
+    )
+    request = await chat.ask("hi")
+    assert chat.end(request)["outcome"] == "completed"
+    assert chat.said == "said \N{REPLACEMENT CHARACTER}"
+    outcomes = [part.get("output", part.get("errorText")) for part in chat.tool_parts()]
+    whole = "cut \N{REPLACEMENT CHARACTER}"
+    assert outcomes[:2] == [whole, {"text": whole}]
+    assert whole in str(outcomes[2])
+    await chat.ask("and?")
+    assert chat.said == "again"
+    assert str(model.requests[-1].messages).isascii() or "\ud83d" not in str(
+        model.requests[-1].messages
+    )

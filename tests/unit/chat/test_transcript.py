@@ -119,3 +119,19 @@ def test_a_message_too_large_for_a_row_is_stored_shortened(
     assert transcript.all()[0]["metadata"] == {"compactedTextParts": [0]}
     transcript.put(message("b", "x" * 1000))
     assert dumps(transcript.all()[1]) == dumps(message("b", "x" * 1000))
+
+
+def test_the_tool_calls_are_those_of_the_messages_as_they_are_now(transcript: Transcript) -> None:
+    called: Message = {
+        "id": "a1",
+        "role": "assistant",
+        "parts": [{"type": "tool-look", "toolCallId": "w1", "state": "input-available"}],
+    }
+    transcript.put(message("q1", 'no "toolCallId"'))
+    transcript.put(called)
+    assert transcript.tool_calls() == {"w1"}
+    assert transcript.tool_calls() == {"w1"}
+    transcript.put({**called, "parts": [{"type": "tool-look", "toolCallId": "w2"}]})
+    assert transcript.tool_calls() == {"w2"}
+    transcript.clear()
+    assert transcript.tool_calls() == set()

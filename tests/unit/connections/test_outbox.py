@@ -1,7 +1,7 @@
 """The outbox: bounded, refilled by replays, closed when the client does not read."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -151,3 +151,32 @@ def test_whatever_is_pushed_and_taken_in_any_order_comes_out_once_and_in_order(
     out.extend(taken(outbox))
     assert out == [step for step in steps if step is not None]
     assert outbox.waiting_bytes == 0
+
+
+async def test_who_sends_much_can_wait_until_the_client_has_read_half() -> None:
+    outbox = Outbox(limit_bytes=100)
+
+    async def send_all() -> None:
+        for _ in range(50):
+            outbox.push("x" * 40)
+            await outbox.drained()
+
+    sending = asyncio.ensure_future(send_all())
+    sent = 0
+    while not sending.done():
+        await quiet()
+        sent += len(taken(outbox))
+        assert not outbox.closed
+    assert sent + len(taken(outbox)) == 50
+
+
+@pytest.mark.parametrize("end", [Outbox.drop, lambda outbox: outbox.close(1000)])
+async def test_who_waits_for_a_client_that_goes_goes_on(end: Callable[[Outbox], None]) -> None:
+    outbox = Outbox(limit_bytes=100)
+    outbox.push("x" * 90)
+    waiting = asyncio.ensure_future(outbox.drained())
+    await quiet()
+    assert not waiting.done()
+    end(outbox)
+    await quiet()
+    assert waiting.done()

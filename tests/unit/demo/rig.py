@@ -21,7 +21,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from ramet.core.json import JsonValue, dumps, to_json
-from ramet.demo.corpus import language_reference
+from ramet.demo.corpus import Corpus, language_reference
 from ramet.demo.folder import Folder
 from ramet.demo.offline_model import OfflineModel
 
@@ -101,9 +101,9 @@ def parameters_for(tools: Tools) -> ModelRequestParameters:
     )
 
 
-def researcher_tools() -> Tools:
-    """The researcher's tools over the reference that ships with Python."""
-    corpus = language_reference()
+def researcher_tools(corpus: Corpus | None = None) -> Tools:
+    """The researcher's tools, over the reference that ships with Python unless another is given."""
+    corpus = corpus or language_reference()
 
     def search(query: str) -> JsonValue:
         """Search the language reference."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ramet.demo.corpus import Corpus, language_reference
 from ramet.demo.corpus_sections import Section, as_markdown, cut_topics, parse_blocks
 from ramet.demo.errors import PassageUnknown
+from tests.unit.demo.small_reference import small_reference
 
 
 def test_every_topic_is_in_the_corpus_and_ids_are_unique_and_stable() -> None:
@@ -74,7 +75,20 @@ def test_footnotes_are_left_out() -> None:
     ],
 )
 def test_the_passage_that_is_about_it_comes_first(query: str, expected: str) -> None:
-    assert language_reference().search(query)[0].id == expected
+    assert small_reference().search(query)[0].id == expected
+
+
+def test_an_entry_is_a_section_whether_it_is_underlined_or_indented() -> None:
+    start = "The types\n*********\n\nThey come with the language and are always there.\n\n"
+    first, second = (
+        "A function that yields is called a",
+        "generator function, and gives an iterator.",
+    )
+    underlined = f"{start}Generator functions\n-------------------\n\n{first}\n{second}\n"
+    indented = f"{start}Callable things\n   Generator functions\n      {first}\n      {second}\n"
+    (_, one), (_, other) = cut_topics({"types": underlined}), cut_topics({"types": indented})
+    assert one == other
+    assert one.id == "types/generator-functions"
 
 
 def test_a_hit_says_what_it_matched_and_shows_a_sentence() -> None:

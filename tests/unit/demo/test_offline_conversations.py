@@ -83,6 +83,12 @@ async def test_when_nothing_is_found_it_searches_in_fewer_words_and_then_says_so
     assert "That found nothing that fits" in conversation.reasons[1]
 
 
+async def test_a_plan_for_something_else_is_answered_with_what_the_sources_are_about() -> None:
+    answer = await Conversation(assistant_tools(Path())).ask("Plan a trip to Rome")
+    assert answer.startswith("I found nothing about “Plan a trip to Rome”")
+    assert "other subjects are not in it" in answer
+
+
 async def test_when_the_words_are_not_the_references_it_searches_for_what_it_is_also_called() -> (
     None
 ):

@@ -1,5 +1,7 @@
 """The offline rules as a pydantic-ai model: what is streamed, counted, named and survived."""
 
+from typing import Literal
+
 import pytest
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.messages import (
@@ -19,7 +21,9 @@ from pydantic_ai.models import ModelRequestParameters
 from ramet.core.json import JsonValue
 from ramet.demo.offline_model import OfflineModel
 from tests.unit.demo.rig import FAILURE, Conversation, no_sleep, parameters_for, researcher_tools
+from tests.unit.demo.small_reference import small_reference
 
+INTERRUPTED = "The tool call was interrupted before it gave a result."
 QUESTIONS = ["What is a generator?", "What's the walrus operator?", "who won the world cup"]
 
 
@@ -146,6 +150,64 @@ async def test_a_tool_that_raised_is_named_in_the_answer() -> None:
     assert "**Not answered:** “tea” failed — no kettle" in shape(response)[-1][1]
 
 
+@pytest.mark.parametrize("reason", ["interrupted", "failed"])
+async def test_a_question_after_a_cancelled_one_is_answered_and_not_the_interrupted_call(
+    reason: Literal["interrupted", "failed"],
+) -> None:
+    call = ToolCallPart("research", {"query": "tea"}, "call-1")
+    interrupted = ToolReturnPart("research", INTERRUPTED, "call-1", outcome=reason)
+    messages: list[ModelMessage] = [
+        question("What is tea?"),
+        ModelResponse(parts=[call]),
+        ModelRequest(parts=[interrupted, UserPromptPart("What is a decorator?")]),
+    ]
+    response = await model_request(
+        OfflineModel(),
+        messages,
+        model_request_parameters=parameters_for({"research": research}),
+    )
+    assert shape(response)[-1] == ("research", '{"query":"decorator"}')
+
+
+async def test_a_question_after_a_crash_is_the_last_of_those_that_wait_together() -> None:
+    call = ToolCallPart("research", {"query": "tea"}, "call-1")
+    messages: list[ModelMessage] = [
+        question("What is tea?"),
+        ModelResponse(parts=[call]),
+        ModelRequest(
+            parts=[
+                ToolReturnPart("research", INTERRUPTED, "call-1", outcome="failed"),
+                UserPromptPart("What is a lambda?"),
+                UserPromptPart("And when do I need it?"),
+            ]
+        ),
+    ]
+    response = await model_request(
+        OfflineModel(),
+        messages,
+        model_request_parameters=parameters_for({"research": research}),
+    )
+    assert shape(response)[-1] == ("research", '{"query":"And when do I need it (lambda)"}')
+
+
+async def test_results_that_follow_a_question_asked_after_a_cancel_are_composed() -> None:
+    first, second = (ToolCallPart("research", {"query": q}, q) for q in ("tea", "milk"))
+    messages: list[ModelMessage] = [
+        question("What is tea?"),
+        ModelResponse(parts=[first]),
+        ModelRequest(
+            parts=[
+                ToolReturnPart("research", INTERRUPTED, "tea", outcome="failed"),
+                UserPromptPart("What is milk?"),
+            ]
+        ),
+        ModelResponse(parts=[second]),
+        ModelRequest(parts=[ToolReturnPart("research", "> Milk is white.", "milk")]),
+    ]
+    response = await model_request(OfflineModel(), messages)
+    assert shape(response)[-1] == ("text", "> Milk is white.")
+
+
 async def test_one_side_of_a_comparison_that_failed_is_named() -> None:
     tools = {"compare": lambda a, b: {"a": "> Lists change.", "b": FAILURE}}
     answer = await Conversation(tools).ask("lists vs tuples")
@@ -155,7 +217,7 @@ async def test_one_side_of_a_comparison_that_failed_is_named() -> None:
 
 
 async def test_a_passage_that_could_not_be_read_is_named() -> None:
-    real = researcher_tools()
+    real = researcher_tools(small_reference())
 
     def read(id: str) -> JsonValue:
         """Read all but one."""

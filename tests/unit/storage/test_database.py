@@ -1,5 +1,6 @@
 """One database: transactions, announcements after the commit, the fence."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,23 @@ def test_a_transaction_that_raises_leaves_nothing_and_announces_nothing(tmp_path
     with pytest.raises(ValueError, match="no"):
         fail()
     assert database.query("SELECT * FROM t") == []
+    database.run("INSERT INTO t VALUES (2)")
+    assert told == []
+
+
+def test_a_commit_that_fails_announces_nothing_later(tmp_path: Path) -> None:
+    """SQLite rolls back by itself when the disk is full: the commit finds no transaction then."""
+    database = opened(tmp_path)
+    told: list[str] = []
+
+    def lose() -> None:
+        with database.transaction():
+            database.after_commit(lambda: told.append("one"))
+            database.run("INSERT INTO t VALUES (1)")
+            database.run("ROLLBACK")
+
+    with pytest.raises(sqlite3.OperationalError):
+        lose()
     database.run("INSERT INTO t VALUES (2)")
     assert told == []
 

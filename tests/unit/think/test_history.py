@@ -25,7 +25,7 @@ from ramet.protocol.messages import user_message
 from ramet.protocol.parts import settle_parts
 from ramet.storage import Database, combined, migrate
 from ramet.testing.manual_clock import ManualClock
-from ramet.think.history import GO_ON, model_history
+from ramet.think.history import GO_ON, History, model_history
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
 
 QUESTION = user_message("m1", "what?")
@@ -215,6 +215,37 @@ def test_steps_of_answers_that_are_there_are_kept(store: StepStore) -> None:
     write_two_steps(store)
     store.keep_only(["m1", "a1"].__contains__)
     assert len(store.steps_of(["a1"])["a1"]) == 2
+
+
+def test_steps_are_read_from_disk_once_until_more_are_written(tmp_path: Path) -> None:
+    database = opened(tmp_path)
+    store = StepStore(database, ManualClock())
+    write_two_steps(store)
+    first = store.steps_of(["m1", "a1"])
+    reads = database.commits
+    assert store.steps_of(["m1", "a1"]) == first
+    assert database.commits == reads
+    journal = store.journal(TurnKey(turn_id="t1", message_id="a1"))
+    journal.add_response(2, ModelResponse(parts=[TextPart("more")]), ["w2"])
+    assert list(store.steps_of(["a1"])["a1"][2].results.values()) == [None]
+    journal.add_result("w2", ModelRequest(parts=[ToolReturnPart("look", 1, "native")]))
+    assert list(store.steps_of(["a1"])["a1"][2].results.values()) != [None]
+    database.close()
+
+
+def test_a_message_is_told_anew_only_when_it_was_changed(store: StepStore) -> None:
+    write_two_steps(store)
+    teller, steps = History(), store.steps_of(["a1"])
+    more = user_message("m2", "and then?")
+    first = teller.tell([QUESTION, ANSWER, more], steps)
+    assert teller.tell([QUESTION, ANSWER, more], store.steps_of(["a1"]))[1] is first[1]
+    edited = answer(STEP, text("something else"))
+    assert kinds(teller.tell([QUESTION, edited, more], steps)) == [
+        "user-prompt",
+        "text",
+        "user-prompt",
+    ]
+    assert kinds(teller.tell([more], {})) == ["user-prompt"]
 
 
 def test_a_history_that_ends_with_an_answer_asks_to_go_on(store: StepStore) -> None:
