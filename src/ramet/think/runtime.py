@@ -24,7 +24,6 @@ from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
 from ramet.storage import Schema, combined
-from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
 from ramet.think.history import History, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
