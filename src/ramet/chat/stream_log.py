@@ -60,9 +60,9 @@ CLOSE = """
 UPDATE cf_ai_chat_stream_metadata SET status = ?, outcome = ?, completed_at = ? WHERE id = ?
 """
 COPY = """
-INSERT INTO cf_ai_chat_stream_chunks (stream_id, body, chunk_index, created_at)
-SELECT ?, body, chunk_index, created_at FROM cf_ai_chat_stream_chunks
-WHERE stream_id = ? ORDER BY chunk_index
+INSERT INTO cf_ai_chat_stream_chunks (id, stream_id, body, chunk_index, created_at)
+SELECT ? + chunk_index, ?, body, chunk_index, created_at FROM cf_ai_chat_stream_chunks
+WHERE id >= ? AND id < ?
 """
 OF_TURN = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE turn_id = ? ORDER BY rowid DESC LIMIT 1
@@ -160,9 +160,11 @@ class StreamLog:
         self._first_ids.pop(stream_id, None)
 
     def copy(self, stream_id: str, to: str) -> None:
-        """Begin a log with all chunks of another, under the same indexes."""
+        """Give an open log all chunks of another, under the same indexes."""
         self._write_held()
-        self._database.run(COPY, to, stream_id)
+        first = _first_id(self._database, stream_id)
+        last = first + CHUNKS_OF_A_STREAM
+        self._database.run(COPY, self._first_ids[to], to, first, last)
 
     def of_turn(self, turn_id: str) -> StoredStream | None:
         """The log of a turn; None when the turn has not begun."""

@@ -159,7 +159,6 @@ def circular() -> list[object]:
         ([1, float("-inf")], "[1, -inf]"),
         (b"bytes", "b'bytes'"),
         ({1: 2}, "{1: 2}"),
-        ("\ud800", r"'\ud800'"),
         (2**70, str(2**70)),
         (circular(), "[[[[[[[...]]]]]]]"),
     ],
