@@ -1,11 +1,17 @@
 """Requests and responses as agents see them; the web edge converts to and from these."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ramet.core.json import JsonValue, loads
 from ramet.core.paths import AgentPath
+
+LEAST_STATUS = 200
+MOST_STATUS = 599
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 Body: TypeAlias = Callable[[], AsyncIterator[bytes]]
 
@@ -57,7 +63,17 @@ class Response:
 
     content: bytes | str | AsyncIterator[bytes] = b""
     status: int = field(default=200, kw_only=True)
+    """From 200 to 599; anything else is a `ValueError`."""
     headers: Mapping[str, str] | None = field(default=None, kw_only=True)
+    """Names and values of one line each, else a `ValueError`."""
+
+    def __post_init__(self) -> None:
+        """Refuse here what no server could send, so that the traceback shows who made it."""
+        if not LEAST_STATUS <= self.status <= MOST_STATUS:
+            raise ValueError(f"The status of a Response is 200 to 599, not {self.status!r}")
+        for name, value in (self.headers or {}).items():
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                raise ValueError(f"The header {name!r} of a Response cannot be sent: {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

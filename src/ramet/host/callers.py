@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from ramet.agent.agent import Agent
+from ramet.core.current import current_agent
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call
@@ -28,7 +30,7 @@ class InstanceCaller:
         """Run a method of the agent at `target`; see `core.ports.Caller`."""
         self.fence.check()
         by_value = self.path is None or target.root != self.path.root
-        instance = await self.instances.opened(target, asker=self.path)
+        instance = await self.instances.opened(target, asker=self._asker())
         self.fence.check()
         work = instance.runtime.calls.invoke(call, by_value=by_value)
         result = await self.instances.run(instance, work, name=call.method, fence=self.fence)
@@ -39,7 +41,7 @@ class InstanceCaller:
     async def stream(self, target: AgentPath, call: Call) -> AsyncIterator[object]:
         """Iterate over what a method of the agent at `target` gives; see `core.ports.Caller`."""
         self.fence.check()
-        instance = await self.instances.opened(target, asker=self.path)
+        instance = await self.instances.opened(target, asker=self._asker())
         self.fence.check()
         opening = instance.runtime.calls.open_stream(call)
         with instance.hold(f"{call.method} is being read"):
@@ -52,6 +54,12 @@ class InstanceCaller:
             finally:
                 forget()
                 await tail.aclose()
+
+
+    def _asker(self) -> AgentPath | None:
+        """Whose code calls: also where it calls through a stub of the app."""
+        found = current_agent() if self.path is None else None
+        return found.path if isinstance(found, Agent) else self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

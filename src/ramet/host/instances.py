@@ -10,6 +10,7 @@ from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.errors import AgentNotRegistered, CallError, InvalidAgentName, NotRunning
 from ramet.host.builder import InstanceBuilder, Neighbours
+from ramet.host.circles import StartWaits
 from ramet.host.classes import ClassTable
 from ramet.host.instance import Instance
 from ramet.host.tasks import ended, new_task, outcome
@@ -42,6 +43,7 @@ class Instances:
         self._asking: Counter[AgentPath] = Counter()
         """Who waits for an instance to open, and has not taken it up yet."""
         self._opening: dict[AgentPath, asyncio.Task[Instance]] = {}
+        self._waits = StartWaits()
         self._ending: set[asyncio.Task[Any]] = set()
         self.accepting = False
         """Whether agents may be opened: between start and stop of the host."""
@@ -89,6 +91,7 @@ class Instances:
             be.
             InvalidAgentName: A name no agent can have.
             NotRunning: The host was not started, or is stopped.
+            CallError: It waits for the asker's `on_start`, which asks for it.
             Exception: Whatever `on_start` raised.
         """
         instance = self._live.get(path)
@@ -96,6 +99,13 @@ class Instances:
             self.touch(instance)
             if instance.ready or (asker is not None and path.contains(asker)):
                 return instance
+        starting = None if asker is None else self._live.get(asker)
+        if starting is None or starting.ready:
+            return await self._awaited(path, instance)
+        with self._waits.waiting(starting.path, path):
+            return await self._awaited(path, instance)
+
+    async def _awaited(self, path: AgentPath, instance: Instance | None) -> Instance:
         self._asking[path] += 1
         try:
             if instance is None:

@@ -56,7 +56,7 @@ class DataDirectory:
             lock = os.open(self.path / "ramet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataDirectoryNotWritable(
-                f"The data directory {self.path} cannot be written: {error.strerror}"
+                f"The data directory {self.path.absolute()} cannot be written: {error.strerror}"
             ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,7 +65,7 @@ class DataDirectory:
             if error.errno not in {errno.EAGAIN, errno.EACCES}:
                 raise
             raise DataDirectoryInUse(
-                f"The data directory {self.path} is in use by another process; "
+                f"The data directory {self.path.absolute()} is in use by another process; "
                 "stop it or choose another directory"
             ) from error
         self._lock = lock
