@@ -8,6 +8,7 @@ from ramet.agent_tools.in_flight import RunsInFlight
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
 from ramet.agent_tools.observe import CHILD_PATIENCE, Observer
 from ramet.agent_tools.outputs import checked_ending
+from ramet.agent_tools.patience import Patience
 from ramet.agent_tools.policy import (
     CANCELLED,
     STILL_RUNNING,
@@ -151,8 +152,13 @@ class RunTasks:
 
         A child that a crash has kept from being started is started now, if its input is known.
         """
+        options = self.ports.options
         with live.interruptible(CHILD_PATIENCE):
-            first = await live.child.inspect()
+            try:
+                async with self.ports.clock.timeout(CHILD_PATIENCE):
+                    first = await live.child.inspect()
+            except TimeoutError:
+                return interruption("inspect-timeout")
             if first is None and live.input is not ABSENT:
                 first = await live.child.start(live.input)
                 self.runs.mark_running(live.run_id)
@@ -160,9 +166,11 @@ class RunTasks:
         if ending is not None:
             await self.observer.collect_what_can_be(live)
             return ending
-        budget = self.ports.options.agent_tool_reattach_no_progress_timeout
-        if live.child.tailable and budget > 0:
-            return await self.observer.watch(live, first, idle=budget)
+        idle = options.agent_tool_reattach_no_progress_timeout
+        if live.child.tailable and idle > 0:
+            window = options.agent_tool_reattach_max_window
+            patience = Patience(self.ports.clock, idle=idle, window=window)
+            return await self.observer.watch(live, first, patience=patience)
         await self.observer.collect_what_can_be(live)
         return interruption(silence(tailable=live.child.tailable), child_still_running=True)
 

@@ -96,6 +96,14 @@ class Dispatcher:
         feed = Feed.resume(self.ports, self.frames, run)
         return LiveRun(self.child_of(run), feed, clock=self.ports.clock, fence=self.ports.fence)
 
+    async def repair(self, run: StoredRun) -> None:
+        """Have an interrupted run take the end that its child has come to, and wait for that."""
+        live = self.in_flight.get(run.run_id)
+        if live is None:
+            live = self.live_again(run)
+            self.tasks.attach(live)
+        await live.sealed.wait()
+
     def child_of(self, run: StoredRun) -> Child:
         """The child of a run; one whose class is gone cannot be reached, and says so when asked."""
         try:

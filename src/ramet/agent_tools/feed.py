@@ -80,7 +80,7 @@ class Feed:
         if sequence < self._next_chunk:
             return
         self._next_chunk = sequence + 1
-        self.activity += 1
+        self._came()
         clients = self._ports.clients
         if len(clients):
             frame = self._envelope.frame(sequence + self._others, item.body)
@@ -105,13 +105,17 @@ class Feed:
             if key in self._milestones:
                 return
             self._milestones.add(key)
-        self.activity += 1
+        self._came()
         number = self._add(kind, body=item.body)
         failpoint("run.signal_stored")
         self._broadcast(self._envelope.frame(number, item.body))
         progress = progress_of(item.body, at=self._ports.clock.now_ms())
         if progress is not None:
             self._ports.hooks.agent_tool_progress(self.run.info(), progress)
+
+    def _came(self) -> None:
+        self.activity += 1
+        self._ports.forwarded()
 
     def _add(self, kind: FrameKind, *, body: str | None = None) -> int:
         number, position = self._place()

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.agent_tools.outputs import result_of
+from ramet.agent_tools.policy import ending_of
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import RunInfo, RunInspection
 from ramet.core.public_errors import public_text
 from ramet.errors import AgentNotRegistered
-from ramet.protocol.run_events import RunStatus
+from ramet.protocol.run_events import HARD_TERMINAL, RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,10 @@ class LookUp:
         return [run.info() for run in runs]
 
     async def inspect(self, run_id: str) -> RunInspection | None:
-        """Where a run is: its row and what its child says; None when there is no such run."""
+        """Where a run is: its row and what its child says; None when there is no such run.
+
+        A run that the parent lost sight of, and that has ended after all, takes its end now.
+        """
         run = self.dispatcher.runs.get(run_id)
         if run is None:
             return None
@@ -50,6 +54,9 @@ class LookUp:
         except Exception as error:  # noqa: BLE001 - that the child cannot be asked is part of the answer
             self.ports.fence.check()
             child_error = public_text(error, self.ports.ids)
+        ending = ending_of(child)
+        if run.status == "interrupted" and ending is not None and ending.status in HARD_TERMINAL:
+            await self.dispatcher.repair(run)
         run = self.dispatcher.runs.get(run_id) or run
         under_way = run.status in {"starting", "running"}
         return RunInspection(

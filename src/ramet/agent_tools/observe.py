@@ -1,6 +1,5 @@
 """Watches the child of a run: its items go to the feed, its last word is how the run ended."""
 
-import math
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -8,7 +7,16 @@ from typing import Literal, TypeAlias
 from ramet.agent_tools.children import Child
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
-from ramet.agent_tools.policy import CHILD_GONE, Ending, ending_of, failure, interruption, silence
+from ramet.agent_tools.patience import Patience
+from ramet.agent_tools.policy import (
+    CHILD_GONE,
+    WINDOW_OVER,
+    Ending,
+    ending_of,
+    failure,
+    interruption,
+    silence,
+)
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Inspection, StoredChunk
 from ramet.agent_tools.tail_lines import TailLines
@@ -21,8 +29,9 @@ ITEMS_AT_ONCE = 256
 MOST_DEATHS = 3
 """How often in a row a child's instance may die before anything comes of it."""
 
-Cut: TypeAlias = Literal["ended", "silent", "gone"]
-"""How following a child came to an end: its tail closed, nothing came, or its instance died."""
+Cut: TypeAlias = Literal["ended", "out-of-patience", "failed", "gone"]
+"""How following a child came to an end: its tail closed, it took too long, raised, or its instance
+died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +41,7 @@ class Observer:
     ports: AgentToolPorts
 
     async def watch(
-        self, live: LiveRun, first: Inspection | None, *, idle: float | None = None
+        self, live: LiveRun, first: Inspection | None, *, patience: Patience | None = None
     ) -> Ending:
         """Follow a child until its run has ended, or until nothing more comes of it (QK-001).
 
@@ -42,7 +51,8 @@ class Observer:
         Args:
             live: The run.
             first: What the child said when it was started, for when it says nothing later (AT-044).
-            idle: Seconds of silence after which the run is given up; None waits without end.
+            patience: The limits of a run that is followed again; None waits without end, and lets
+                what the tail raises fail the run.
 
         Raises:
             CancelPosted: The run was cancelled.
@@ -52,13 +62,22 @@ class Observer:
         while True:
             before = live.feed.activity
             with live.interruptible(0.0):
-                cut = await self._follow(live, idle)
-            ending = await self._asked(live, first)
+                cut = await self._follow(live, patience)
+            try:
+                async with self.ports.clock.timeout(CHILD_PATIENCE if patience else None):
+                    ending = await self._asked(live, first)
+            except TimeoutError:
+                if patience is None:
+                    raise
+                return interruption("inspect-timeout")
             if ending is not None:
                 return ending
             came = live.feed.activity > before
             deaths = 0 if came or cut != "gone" else deaths + 1
-            if cut == "silent" or not (came or 0 < deaths <= MOST_DEATHS):
+            if patience is not None and patience.spent() == "window-exceeded":
+                return await self._torn_down(live)
+            again = came or 0 < deaths <= MOST_DEATHS
+            if cut in {"out-of-patience", "failed"} or not again:
                 lost = silence(tailable=live.child.tailable)
                 return interruption(lost, child_still_running=True)
 
@@ -99,51 +118,71 @@ class Observer:
             return False
         return True
 
-    async def _follow(self, live: LiveRun, idle: float | None) -> Cut:
-        """Pass items on until the child's tail ends or is given up for its silence."""
+    async def _torn_down(self, live: LiveRun) -> Ending:
+        """End a child that may take no more time (AT-314, AT-317)."""
+        stopped = True
+        try:
+            async with self.ports.clock.timeout(CHILD_PATIENCE):
+                await live.child.cancel(WINDOW_OVER)
+        except Exception as error:  # noqa: BLE001 - the run is over whatever the child raised
+            self.ports.fence.check()
+            self.ports.errors.report(error)
+            stopped = False
+        return interruption("window-exceeded", child_still_running=not stopped)
+
+    async def _follow(self, live: LiveRun, patience: Patience | None) -> Cut:
+        """Pass items on until the child's tail ends or is given up."""
         if not live.child.tailable:
             await self.collect(live.child, live.feed)
             return "ended"
         try:
-            async with live.child.tail(live.feed.last_sequence) as items:
-                if idle is None:
-                    await self._forward(items, live)
-                    return "ended"
-                return await self._forward_while_lively(items, live, idle=idle)
+            if patience is None:
+                await self._tail(live, None)
+                return "ended"
+            return await self._tail_for_a_while(live, patience)
         except InstanceGone:
             self.ports.fence.check()
             return "gone"
 
-    async def _forward(self, items: AsyncIterator[object], live: LiveRun) -> None:
+    async def _tail_for_a_while(self, live: LiveRun, patience: Patience) -> Cut:
+        """Follow a tail within limits; what it raises only ends this attempt (AT-310)."""
+        patience.beat()
+        try:
+            with patience.limiting():
+                await self._tail(live, patience)
+        except InstanceGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - the child is asked before its run is given up
+            self.ports.fence.check()
+            if patience.spent() is not None:
+                return "out-of-patience"
+            self.ports.errors.report(error)
+            return "failed"
+        return "ended"
+
+    async def _tail(self, live: LiveRun, patience: Patience | None) -> None:
+        async with live.child.tail(live.feed.last_sequence) as items:
+            await self._forward(items, live, patience)
+
+    async def _forward(
+        self, items: AsyncIterator[object], live: LiveRun, patience: Patience | None
+    ) -> None:
         """Pass on everything, and let others work in between when very much comes at once."""
-        take = live.feed.take
+        feed = live.feed
         lines = TailLines()
-        taken = 0
+        taken, seen = 0, feed.activity
         async for item in items:
             if type(item) is StoredChunk:
-                take(item)
+                feed.take(item)
             else:
                 _take(item, lines, live)
+            if patience is not None and feed.activity != seen:
+                seen = feed.activity
+                patience.beat()
             taken += 1
             if taken % ITEMS_AT_ONCE == 0:
                 await self.ports.clock.sleep(0)
         _take_all(lines.end(), live)
-
-    async def _forward_while_lively(
-        self, items: AsyncIterator[object], live: LiveRun, *, idle: float
-    ) -> Cut:
-        budget = None if math.isinf(idle) else idle
-        lines = TailLines()
-        while True:
-            try:
-                async with self.ports.clock.timeout(budget):
-                    item = await anext(items)
-            except StopAsyncIteration:
-                _take_all(lines.end(), live)
-                return "ended"
-            except TimeoutError:
-                return "silent"
-            _take(item, lines, live)
 
 
 def _take(item: object, lines: TailLines, live: LiveRun) -> None:

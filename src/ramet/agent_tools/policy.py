@@ -19,6 +19,7 @@ from ramet.protocol.run_events import (
 CANCELLED: Final = "cancelled"
 CLEARING: Final = "The run was cleared."
 CHILD_GONE: Final = "The child of this run was deleted."
+WINDOW_OVER: Final = "The run took longer than it may."
 STILL_RUNNING: Final = (
     "The agent tool run is still running, but its result could not be collected yet."
 )

@@ -78,6 +78,10 @@ def _no_calls() -> Collection[str]:
     return ()
 
 
+def _not_counted() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolPorts:
     """The surroundings of the runs of one parent."""
@@ -103,3 +107,5 @@ class AgentToolPorts:
     """The recovery root of the turn that the running code belongs to (D5)."""
     transcript_calls: Callable[[], Collection[str]] = _no_calls
     """The ids of the tool calls in the transcript; their runs are replayed first (D22)."""
+    forwarded: Callable[[], object] = _not_counted
+    """Told of each item that a child gave: the parent's own turn moves then (AT-228)."""

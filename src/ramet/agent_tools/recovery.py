@@ -128,7 +128,7 @@ class Recovery:
 
         None when the child is at work and can be followed.
         """
-        remaining = CLASSIFY_TIMEOUT - (self.ports.clock.monotonic() - begun)
+        remaining = self._remaining(begun)
         if remaining <= 0:
             self._emit("deadline", runId=live.run_id)
             return _lost("recovery-deadline")
@@ -141,12 +141,15 @@ class Recovery:
             self.ports.fence.check()
             self.ports.errors.report(error)
             return _lost("inspect-failed")
-        counted = await self._collected(live, min(INSPECT_TIMEOUT, remaining))
+        counted = await self._collected(live, min(INSPECT_TIMEOUT, self._remaining(begun)))
         ending = ending_of(inspection)
         budget = self.ports.options.agent_tool_reattach_no_progress_timeout
         if ending is None and live.child.tailable and budget > 0:
             return None
         return _Ended(ending=ending or _still_running(live, inspection), counted=counted)
+
+    def _remaining(self, begun: float) -> float:
+        return CLASSIFY_TIMEOUT - (self.ports.clock.monotonic() - begun)
 
     async def _collected(self, live: LiveRun, patience: float) -> bool:
         try:

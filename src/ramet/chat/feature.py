@@ -20,6 +20,7 @@ from ramet.chat.recovery import Recovery
 from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.resuming import Resuming
 from ramet.chat.stream_log import StreamLog
+from ramet.chat.recovery_progress import Credit
 from ramet.chat.submits import Submits
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn import TurnProducer
@@ -94,6 +95,7 @@ class Chat:
         self._clear_runs = around.clear_runs
         self._turn_over = around.turn_over
         self._lost: Sequence[StoredTurn] = ()
+        self._credit = Credit(self._ports.recovery, context.clock)
 
     @property
     def ports(self) -> ChatPorts:
@@ -235,3 +237,7 @@ class Chat:
 def _wake(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
+    def run_gave_something(self) -> None:
+        """Count what a run of this agent gives as its own progress, now and then (AT-228)."""
+        self._credit.now_and_then()
+

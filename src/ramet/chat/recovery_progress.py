@@ -21,24 +21,38 @@ DELTA_SECONDS: Final = 5.0
 """Deltas count at most this often."""
 
 
-class Progress:
-    """Counts what one turn streams; what is sent or stored again is not shown to it."""
+class Credit:
+    """Adds to the durable counter, at will or at most every few seconds."""
 
     def __init__(self, store: RecoveryStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._credited: float | None = None
 
+    def always(self) -> None:
+        """Add one."""
+        self._add(self._clock.monotonic())
+
+    def now_and_then(self) -> None:
+        """Add one unless that was done just now; the first counts always."""
+        now = self._clock.monotonic()
+        if self._credited is None or now - self._credited >= DELTA_SECONDS:
+            self._add(now)
+
+    def _add(self, now: float) -> None:
+        self._credited = now
+        self._store.add_progress()
+
+
+class Progress:
+    """Counts what one turn streams; what is sent or stored again is not shown to it."""
+
+    def __init__(self, store: RecoveryStore, clock: Clock) -> None:
+        self._credit = Credit(store, clock)
+
     def note(self, chunk_type: object) -> None:
         """Take note of a new chunk."""
         if chunk_type in _DELTAS:
-            now = self._clock.monotonic()
-            if self._credited is not None and now - self._credited < DELTA_SECONDS:
-                return
-            self._credit(now)
+            self._credit.now_and_then()
         elif chunk_type in ALWAYS:
-            self._credit(self._clock.monotonic())
-
-    def _credit(self, now: float) -> None:
-        self._credited = now
-        self._store.add_progress()
+            self._credit.always()

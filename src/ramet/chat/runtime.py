@@ -108,3 +108,4 @@ class ChatRuntime(AgentRuntime):
             turn_root=lambda: self.chat.turn_root(),
             transcript_calls=lambda: self.chat.tool_calls(),
         )
+            forwarded=lambda: self.chat.run_gave_something(),
