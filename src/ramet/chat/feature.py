@@ -17,10 +17,10 @@ from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts
 from ramet.chat.progress import ProgressReporter, Report, ReportOutcome
 from ramet.chat.recovery import Recovery
+from ramet.chat.recovery_progress import Credit
 from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.resuming import Resuming
 from ramet.chat.stream_log import StreamLog
-from ramet.chat.recovery_progress import Credit
 from ramet.chat.submits import Submits
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn import TurnProducer
@@ -86,6 +86,7 @@ class Chat:
         )
         self.turns.lost = self.recovery
         self._progress = ProgressReporter(self._ports)
+        self._credit = Credit(self._ports.recovery, context.clock)
         submits = Submits(self._ports, self.turns, policy=self.concurrency)
         self._wire = ChatWire(
             self._ports, self.turns, self._resuming, submits=submits, clear=self.clear
@@ -95,7 +96,6 @@ class Chat:
         self._clear_runs = around.clear_runs
         self._turn_over = around.turn_over
         self._lost: Sequence[StoredTurn] = ()
-        self._credit = Credit(self._ports.recovery, context.clock)
 
     @property
     def ports(self) -> ChatPorts:
@@ -206,6 +206,10 @@ class Chat:
         live = self.turns.current()
         return None if live is None else live.plan.recovery_root
 
+    def run_gave_something(self) -> None:
+        """Count what a run of this agent gives as its own progress, now and then (AT-228)."""
+        self._credit.now_and_then()
+
     def tool_calls(self) -> set[str]:
         """The ids of the tool calls in the transcript (D22)."""
         return self.transcript.tool_calls()
@@ -237,7 +241,3 @@ class Chat:
 def _wake(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
-    def run_gave_something(self) -> None:
-        """Count what a run of this agent gives as its own progress, now and then (AT-228)."""
-        self._credit.now_and_then()
-

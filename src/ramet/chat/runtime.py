@@ -107,5 +107,5 @@ class ChatRuntime(AgentRuntime):
             super()._agent_tool_ports(),
             turn_root=lambda: self.chat.turn_root(),
             transcript_calls=lambda: self.chat.tool_calls(),
-        )
             forwarded=lambda: self.chat.run_gave_something(),
+        )
