@@ -33,6 +33,7 @@ VALUES (?, ?, ?, ?, ?)
 """
 UPDATE = "UPDATE cf_ai_chat_agent_messages SET role = ?, message = ? WHERE id = ?"
 MAKE_ROOM = "UPDATE cf_ai_chat_agent_messages SET position = position + 1 WHERE position >= ?"
+IS_THERE = "SELECT 1 FROM cf_ai_chat_agent_messages WHERE id = ?"
 POSITION_OF = "SELECT position FROM cf_ai_chat_agent_messages WHERE id = ?"
 LAST_POSITION = "SELECT max(position) AS last FROM cf_ai_chat_agent_messages"
 DELETE = "DELETE FROM cf_ai_chat_agent_messages WHERE id = ?"
@@ -46,27 +47,34 @@ def create_message_table(database: Database) -> None:
 
 
 class Transcript:
-    """The messages that are stored; what it gives out may be changed freely by whoever gets it."""
+    """The messages that are stored; what it gives out may be changed freely by whoever gets it.
+
+    They are read when they are first needed: an agent that is opened for something else does not
+    wait for a long chat.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._texts: dict[str, str] = {}
+        self._read: dict[str, str] | None = None
         self._watchers: list[Callable[[], object]] = []
         self._calls: dict[str, tuple[str, frozenset[str]]] = {}
         """By message id: the text that was looked through, and the tool calls in it."""
-        self.load()
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __contains__(self, message_id: str) -> bool:
-        return message_id in self._texts
+        if self._read is None:
+            return self._database.one(IS_THERE, message_id) is not None
+        return message_id in self._read
 
-    def load(self) -> None:
-        """Read what is on disk."""
-        rows = self._database.query(SELECT_ALL)
-        self._texts = {str(row["id"]): str(row["message"]) for row in rows}
+    @property
+    def _texts(self) -> dict[str, str]:
+        if self._read is None:
+            rows = self._database.query(SELECT_ALL)
+            self._read = {str(row["id"]): str(row["message"]) for row in rows}
+        return self._read
 
     def all(self) -> list[Message]:
         """Every message, in order."""
@@ -90,6 +98,16 @@ class Transcript:
     def some(self, ids: Iterable[str]) -> list[Message]:
         """The messages with these ids that are there, in the order of the ids."""
         return _decoded(self._texts[each] for each in ids if each in self._texts)
+
+    def of_call(self, call_id: str) -> Message | None:
+        """The newest message that has a tool call."""
+        written = dumps(call_id)
+        for text in reversed(self._texts.values()):
+            if written in text:
+                message = _decoded([text])[0]
+                if any(tool_call_id(part) == call_id for part in parts_of(message)):
+                    return message
+        return None
 
     def json(self) -> str:
         """The whole transcript as the JSON text of an array."""
@@ -116,7 +134,7 @@ class Transcript:
             with self._database.transaction():
                 yield
         except BaseException:
-            self._texts = before
+            self._read = before
             raise
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
@@ -190,7 +208,7 @@ class Transcript:
             texts[known_id] = known
             if known_id == after:
                 texts[message_id] = text
-        self._texts = texts
+        self._read = texts
 
 
 def _decoded(texts: Iterable[str]) -> list[Message]:
