@@ -5,9 +5,10 @@ from collections.abc import Callable
 from types import GenericAlias
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from ramet.core.adapters import adapter_of
 from ramet.core.ports import Call
 from ramet.errors import InvalidArguments, ResultNotJson
 
@@ -54,5 +55,5 @@ class ByValue:
             form = GenericAlias(tuple, (form, ...))
         elif parameter is not None and parameter.kind is inspect.Parameter.VAR_KEYWORD:
             form = GenericAlias(dict, (str, form))
-        adapter: TypeAdapter[object] = TypeAdapter(form)
+        adapter = adapter_of(form)
         return adapter.validate_json(adapter.dump_json(value))

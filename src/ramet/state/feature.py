@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection
+from ramet.core.adapters import adapter_of
 from ramet.core.current import CurrentConnection, current
 from ramet.core.ids import Ids
 from ramet.core.json import dump_strict, fits_json, loads
@@ -60,7 +61,7 @@ class State(Generic[S]):
         form = state_type(cls)
         self._class_name = cls.__name__
         self._typed = form is not Any
-        self._adapter: TypeAdapter[S] = TypeAdapter(form)
+        self._adapter: TypeAdapter[S] = adapter_of(form)
         self._value: S | None = None
         self._frame: str | None = None
         self._loaded = False
