@@ -168,7 +168,7 @@ async def test_a_child_that_cannot_be_started_ends_the_run_and_raises(stage: Sta
     assert kinds(client) == ["started", "error"]
 
 
-@pytest.mark.behaviour("QK-011")
+@pytest.mark.behaviour("QK-011", "AT-204")
 async def test_a_finish_hook_that_raises_changes_nothing(stage: Stage) -> None:
     Parent.finish_error = ValueError("hook")
     client = await stage.client()
@@ -242,7 +242,7 @@ async def test_a_tail_that_closes_early_is_taken_up_again_while_chunks_flow(stag
     assert numbers(client) == [0, 1, 2, 3]
 
 
-@pytest.mark.behaviour("QK-001", "AT-309", "AT-129")
+@pytest.mark.behaviour("QK-001", "AT-309", "AT-129", "AT-045")
 async def test_a_tail_that_closes_without_a_chunk_interrupts_the_run(stage: Stage) -> None:
     client = await stage.client()
     caller = await stage.dispatch(run_id="r")
@@ -402,7 +402,7 @@ async def test_an_interrupted_run_holds_no_slot(stage: Stage) -> None:
     assert [row["status"] for row in stage.rows()] == ["interrupted", "interrupted", "running"]
 
 
-@pytest.mark.behaviour("AT-209", "AT-210", "AT-227", "D2", "QK-003")
+@pytest.mark.behaviour("AT-209", "AT-210", "AT-227", "D2", "QK-003", "AT-105")
 async def test_progress_and_milestones_have_numbers_and_reach_the_hook(stage: Stage) -> None:
     client = await stage.client()
     await stage.dispatch(run_id="r")

@@ -142,7 +142,7 @@ async def test_a_child_that_cannot_be_asked_is_given_up(stage: Stage) -> None:
     assert stage.row("r")["interrupted_reason"] == "inspect-failed"
 
 
-@pytest.mark.behaviour("AT-291")
+@pytest.mark.behaviour("AT-291", "AT-018")
 async def test_runs_for_which_no_time_is_left_are_given_up(stage: Stage) -> None:
     for n in range(4):
         await stage.dispatch(run_id=f"r{n}")

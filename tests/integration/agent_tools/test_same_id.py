@@ -178,7 +178,7 @@ async def test_a_typed_output_is_validated(stage: Stage) -> None:
     assert stage.row("r")["output_json"] == '{"n":5}'
 
 
-@pytest.mark.behaviour("D29")
+@pytest.mark.behaviour("D29", "AT-167")
 async def test_an_output_that_does_not_fit_fails_the_run(stage: Stage) -> None:
     client = await stage.client()
     caller = await stage.dispatch(run_id="r", output=Answer)

@@ -263,7 +263,7 @@ async def test_a_child_that_takes_its_time_is_followed_and_its_run_ends_once(
     assert _returned(Lasting.script.requests[-1].messages) == ["Roots and worms."]
 
 
-@pytest.mark.behaviour("D9", "AT-050")
+@pytest.mark.behaviour("D9", "AT-050", "AT-064")
 async def test_a_child_that_had_finished_is_not_asked_again(host: Harness) -> None:
     gate = Gate()
     Digger.script = ScriptedModel(["Worms."])
