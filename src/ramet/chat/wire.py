@@ -60,7 +60,7 @@ class ChatWire:
         if known is not None:
             self._resuming.offer(connection, frame.id)
             return
-        if self._is_closed():
+        if self._is_closed(regenerates=frame.trigger == "regenerate-message"):
             self._give_back(connection, frame, Ending("error", AT_WORK))
             return
         try:
@@ -106,7 +106,10 @@ class ChatWire:
             transcript.put(message)
 
     def _push(self, connection: Connection, frame: ChatMessagesPush) -> None:
-        if not self._ports.family.takes_transcripts or self._is_closed():
+        if not self._ports.family.takes_transcripts:
+            return
+        if self._is_closed(regenerates=True):
+            connection.send_frame(frames.transcript(self._ports.transcript.json()))
             return
         transcript = self._ports.transcript
         with transcript.changing():
@@ -129,11 +132,17 @@ class ChatWire:
         asked = {message_id for live in self._turns for message_id in live.plan.message_ids}
         return replaced(incoming, self._ports.transcript.all(), asked=asked - gone)
 
-    def _is_closed(self) -> bool:
-        """Whether people may not write, because a run for a parent is under way."""
-        if self._ports.context.options.drill_in != "refuse":
-            return False
-        return any(live.plan.run_id is not None for live in self._turns)
+    def _is_closed(self, *, regenerates: bool) -> bool:
+        """Whether people may not write, because a run for a parent is under way.
+
+        Where they may, a question waits for its place behind the run's. It may not come before a
+        run's turn that was lost and is to go on, nor change what the run has said.
+        """
+        runs = self._ports.runs.unsealed()
+        if not runs or self._ports.context.options.drill_in == "refuse" or regenerates:
+            return bool(runs)
+        turns = (self._ports.turns.of_request(run.request_id) for run in runs)
+        return any(turn is not None and turn.status == "recovering" for turn in turns)
 
     def _share_transcript(self, *, besides: Connection | None) -> None:
         frame = frames.transcript(self._ports.transcript.json())

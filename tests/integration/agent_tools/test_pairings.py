@@ -62,7 +62,7 @@ class ThinkAskingThink(ramet.Think):
     """A model that asks a model."""
 
     child: ClassVar[type] = ThinkChild
-    model = ScriptedModel.by_rule(_told_or_asks)
+    model: ramet.Model | str | None = ScriptedModel.by_rule(_told_or_asks)
 
     def get_tools(self) -> list[object]:
         return [ramet.agent_tool(self.child, name="count", description="Counts legs.", icon="🐝")]
