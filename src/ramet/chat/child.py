@@ -40,6 +40,11 @@ class ChatChild:
             return "a run is being followed"
         return "a run is being sealed" if self._sealing else None
 
+    @property
+    def sealing(self) -> bool:
+        """Whether the turn of a run has ended whose end is not recorded yet."""
+        return self._sealing > 0
+
     async def start(
         self, input: object, *, run_id: str, signal: AbortSignal | None = None
     ) -> Inspection:
@@ -205,6 +210,8 @@ class ChatChild:
 
     def _sealed(self) -> None:
         self._sealing -= 1
+        if not self._ports.context.fence.down:
+            self._ports.waking.release()
 
     async def _seal_completed(self, run_id: str, end: RunEnd) -> None:
         """Ask for the output of a run that has completed, then seal it."""

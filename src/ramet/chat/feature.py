@@ -25,6 +25,7 @@ from ramet.chat.submits import Submits
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn import TurnProducer
 from ramet.chat.turn_store import StoredTurn, TurnStore
+from ramet.chat.turn_waking import TurnWaking, Wake
 from ramet.chat.turns import Turns
 from ramet.chat.wire import ChatWire
 from ramet.connections.clients import ClientSet
@@ -51,6 +52,8 @@ class ChatSurroundings:
     """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
     turn_over: Callable[[], object]
     """Told that a turn has ended, or will not go on; in the step in which that was recorded."""
+    wake: Wake
+    """Has an internal handler called at a moment; see `Schedules.wake`."""
     clear_runs: Callable[[], Coroutine[object, object, object]]
     """Removes the runs that this agent has started."""
 
@@ -73,6 +76,7 @@ class Chat:
             turns=TurnStore(database),
             runs=ChildRunStore(database),
             recovery=RecoveryStore(database, context.clock),
+            waking=TurnWaking(around.wake, context.clock, under_way=self._under_way),
         )
         self.turns = Turns(self._ports, around.producer, self)
         self.child = ChatChild(self._ports, self.turns)
@@ -128,6 +132,12 @@ class Chat:
         """Go on with what was noted, in the background; after `on_start`."""
         self.recovery.warn_if_changed(self._agent.chat_recovery)
         self.recovery.begin()
+        self._ports.waking.release()
+
+    async def woken(self) -> None:
+        """See to turns that are under way; the handler `RESUME_TURNS`."""
+        self._seal_unsettled()
+        await self._ports.waking.woken()
 
     def expects(self, message_id: str) -> bool:
         """Whether a message is there or is being written: what belongs to it is kept."""
@@ -145,8 +155,7 @@ class Chat:
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
-        with suppress(StorageError):
-            seal_unsettled(self._ports)
+        self._seal_unsettled()
         self._resuming.greet(connection)
         self.recovery.flag.tell(connection)
 
@@ -167,6 +176,7 @@ class Chat:
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
         self._resuming.release_parked()
+        ports.waking.release()
         if ports.context.options.clear_runs_with_chat:
             ports.context.background.start(self._clear_runs(), name="clear runs")
 
@@ -184,7 +194,7 @@ class Chat:
         """Whether the last answer waits for somebody outside; a turn that goes on does not."""
         return (
             self.turns.busy() is None
-            and self.recovery.busy() is None
+            and not self.recovery.pending
             and asks_client(self.transcript.last())
         )
 
@@ -230,12 +240,31 @@ class Chat:
         """Let go of the clients that wait, when nothing is left to come."""
         self._resuming.turn_ended()
         self._turn_over()
+        self._ports.waking.release()
 
     def _lost_turn_ended(self) -> None:
         """Let go of the clients and the parents that wait for a lost turn, which will not go on."""
         self._resuming.turn_ended()
         self._turn_over()
-        self._ports.context.background.start(self.child.reconcile(), name="reconcile runs")
+        self._ports.context.background.start(self._reconcile(), name="reconcile runs")
+
+    async def _reconcile(self) -> None:
+        await self.child.reconcile()
+        self._ports.waking.release()
+
+    def _seal_unsettled(self) -> None:
+        with suppress(StorageError):
+            seal_unsettled(self._ports)
+            self._ports.waking.release()
+
+    def _under_way(self) -> bool:
+        """Whether a turn needs this process or, should it die, the next one."""
+        return (
+            self.turns.busy() is not None
+            or self.recovery.busy() is not None
+            or self.child.sealing
+            or bool(self._ports.turns.unsettled)
+        )
 
 
 def _wake(waiter: "asyncio.Future[None]") -> None:

@@ -12,6 +12,7 @@ from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.stream_log import StreamLog
 from ramet.chat.transcript import Transcript
 from ramet.chat.turn_store import TurnStore
+from ramet.chat.turn_waking import TurnWaking
 from ramet.connections.clients import ClientSet
 from ramet.core.ports import ErrorHook
 
@@ -31,6 +32,7 @@ class ChatPorts:
     turns: TurnStore
     runs: ChildRunStore
     recovery: RecoveryStore
+    waking: TurnWaking
 
 
 class TurnWatcher(Protocol):

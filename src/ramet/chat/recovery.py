@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from ramet.chat.child import ChatChild
 from ramet.chat.live_turn import LiveTurn, TurnPlan
@@ -14,27 +14,26 @@ from ramet.chat.recovering_flag import RecoveringFlag
 from ramet.chat.recovery_endings import Endings
 from ramet.chat.recovery_losses import Losses, Lost, event_of
 from ramet.chat.recovery_options import ChatRecovery, ExhaustedReason, resolved
-from ramet.chat.recovery_policy import SEALED, Incident, holds_results
+from ramet.chat.recovery_policy import Incident, holds_results
 from ramet.chat.settling import LastWord, final_frame
 from ramet.chat.turn import TurnResult
 from ramet.chat.turn_store import StoredTurn
 from ramet.chat.turns import Recovered, TurnRequest, Turns
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonObject
+from ramet.errors import StorageError
 from ramet.protocol import frames
 
-RecoverLater: TypeAlias = Callable[[str, JsonObject, float], object]
-"""Has a callback of `Recovery.callbacks` called with a payload, after so many seconds."""
-
-CONTINUE: Final = "_chatRecoveryContinue"
-RETRY: Final = "_chatRecoveryRetry"
 AGAIN_SECONDS: Final = 3.0
 """How long an attempt is put off when other turns do not end (CR-016)."""
 CANCELLED: Final = "cancelled"
 
 
 class Recovery:
-    """The lost turns of one chat."""
+    """The lost turns of one chat.
+
+    All of it is done in this process: should that die too, the wake-up that stands while turns are
+    under way opens the agent again, and what is lost by then is taken up from the start.
+    """
 
     def __init__(
         self,
@@ -63,17 +62,17 @@ class Recovery:
         self._endings = Endings(ports, self._losses, self.flag, budgets=self._budgets, ended=ended)
         self._settings: ChatRecovery | None = None
         self._lost: dict[str, Lost] = {}
-        self._half_given_up: list[Incident] = []
+        self._giving_up = 0
         self._one_at_a_time = asyncio.Lock()
-        self.later: RecoverLater = self._soon
-        self.callbacks: dict[str, Callable[[JsonObject], Awaitable[None]]] = {
-            CONTINUE: self.attempt,
-            RETRY: self.attempt,
-        }
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are lost turns that have neither gone on nor ended yet."""
+        return bool(self._lost)
 
     def busy(self) -> str | None:
         """Why the instance may not be evicted (D14)."""
-        return "a lost turn is being taken up" if self._lost else None
+        return "a lost turn is being taken up" if self._lost or self._giving_up else None
 
     def detect(self, given: object) -> Sequence[StoredTurn]:
         """Take note of what an earlier process has lost; before `on_start` (CR-003).
@@ -85,22 +84,21 @@ class Recovery:
             The lost turns. Without recovery they are ended as aborted (D4).
         """
         self._settings = resolved(given)
+        turns = self._ports.turns
+        unfinished = turns.unfinished()
+        if unfinished:
+            self._ports.waking.promise()  # the one of the earlier process may be used up
         if self._settings is None:
             return seal_orphans(self._ports)
-        turns = self._ports.turns
-        for turn in turns.unfinished():
+        for turn in unfinished:
             self._note(self._losses.note(turn))
-        self._half_given_up = [
-            incident
-            for incident in self._ports.recovery.incidents()
-            if incident.status == "exhausting" and incident.turn_id not in self._lost
-        ]
-        found = (turns.get(turn_id) for turn_id in self._lost)
+        found = [turns.get(turn_id) for turn_id in self._lost]
+        self._find_half_given_up()
         return [turn for turn in found if turn is not None]
 
     def begin(self) -> None:
         """Take up what was noted, in the background; after `on_start`."""
-        if self._lost or self._half_given_up:
+        if self._lost:
             self._ports.context.background.start(self._decide_all(), name="recover turns")
 
     def lose(self, live: LiveTurn, *, out_of_memory: bool = False) -> bool:
@@ -121,24 +119,9 @@ class Recovery:
         clients.broadcast_log(final_frame(live, LastWord("recovering")), live.log_key)
         self._note(lost)
         self._parked()
-        self._ports.context.background.start(self._decide(lost), name="recover turn")
+        work = self._surely(self._decide, lost)
+        self._ports.context.background.start(work, name="recover turn")
         return True
-
-    async def attempt(self, payload: JsonObject) -> None:
-        """Go on with a lost turn, if it still is to be; a duplicate call changes nothing (CR-020).
-
-        One call after another: lost turns go on in the order in which they were accepted.
-        """
-        async with self._one_at_a_time:
-            lost = self._still_lost(str(payload.get("turnId")))
-            if lost is None:
-                return
-            try:
-                await self._attempt(lost)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the turn must end (CR-022)
-                self._ports.context.fence.check()
-                self._ports.errors.report(error)
-                await self._give_up(lost, "recovery_error")
 
     def owns(self, request_id: str) -> bool:
         """Whether a request's turn goes on, or is still to."""
@@ -166,7 +149,6 @@ class Recovery:
     def clear(self) -> None:
         """Forget all lost turns: the chat was cleared."""
         lost, self._lost = self._lost, {}
-        self._half_given_up = []
         self._ports.recovery.forget_incidents()
         self.flag.clear()
         for each in lost.values():
@@ -187,12 +169,33 @@ class Recovery:
         self._lost[lost.turn.turn_id] = lost
         self.flag.on(lost.turn.recovery_root, lost.turn.request_id)
 
+    def _find_half_given_up(self) -> None:
+        """Take note of turns whose giving up was cut by a crash (CR-021)."""
+        for incident in self._ports.recovery.incidents():
+            if incident.status != "exhausting" or incident.turn_id in self._lost:
+                continue
+            turn = self._ports.turns.get(incident.turn_id)
+            if turn is None:
+                self._ports.recovery.forget_incident(incident.incident_id)
+                continue
+            self._ports.waking.promise()
+            self._lost[turn.turn_id] = Lost(turn=turn, incident=incident, partial=None)
+
     async def _decide_all(self) -> None:
-        half, self._half_given_up = self._half_given_up, []
-        for incident in half:
-            await self._give_up_again(incident)
         for lost in tuple(self._lost.values()):
-            await self._decide(lost)
+            await self._surely(self._decide, lost)
+
+    async def _surely(self, step: Callable[[Lost], Awaitable[None]], lost: Lost) -> None:
+        """Take a step, again and again while the disk keeps it from being recorded (CR-022)."""
+        turn_id = lost.turn.turn_id
+        while turn_id in self._lost:
+            try:
+                return await step(lost)
+            except StorageError as error:
+                self._ports.context.fence.check()
+                self._ports.errors.report(error)
+                self._lost[turn_id] = lost
+                await self._ports.context.clock.sleep(AGAIN_SECONDS)
 
     async def _decide(self, lost: Lost) -> None:
         """Ask what is to become of a lost turn, and have it taken up (CR-012 … CR-015)."""
@@ -218,18 +221,38 @@ class Recovery:
         self._ports.recovery.keep_incident(lost.incident)
         failpoint("recovery.scheduled")
         self._ports.context.events.emit("chat:recovery:scheduled", event_of(lost.incident))
-        self._schedule(lost, 0.0)
+        self._attempt_soon(lost)
 
-    def _schedule(self, lost: Lost, seconds: float) -> None:
-        callback = RETRY if lost.incident.kind == "retry" else CONTINUE
-        self.later(callback, {"turnId": lost.turn.turn_id}, seconds)
+    def _attempt_soon(self, lost: Lost, *, delay: float = 0.0) -> None:
+        work = self._attempt_after(delay, lost)
+        self._ports.context.background.start(work, name="go on with a lost turn")
 
-    def _still_lost(self, turn_id: str) -> Lost | None:
-        turn = self._ports.turns.get(turn_id)
-        lost = self._lost.get(turn_id)
-        if turn is None or turn.status != "recovering" or lost is None:
-            return None
-        return lost
+    async def _attempt_after(self, delay: float, lost: Lost) -> None:
+        if delay > 0:
+            await self._ports.context.clock.sleep(delay)
+        async with self._one_at_a_time:  # they go on in the order in which they were accepted
+            await self._surely(self._attempt_if_lost, lost)
+
+    async def _attempt_if_lost(self, lost: Lost) -> None:
+        """Go on with a lost turn, if that still is to be (CR-020)."""
+        if not self._is_still_lost(lost):
+            return
+        try:
+            await self._attempt(lost)
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the turn must end (CR-022)
+            self._ports.context.fence.check()
+            self._ports.errors.report(error)
+            await self._give_up(lost, "recovery_error")
+
+    def _is_still_lost(self, lost: Lost) -> bool:
+        turn = self._ports.turns.get(lost.turn.turn_id)
+        return (
+            turn is not None
+            and turn.status == "recovering"
+            and self._lost.get(turn.turn_id) is lost
+        )
 
     async def _attempt(self, lost: Lost) -> None:
         incident = self._ports.recovery.incident(lost.incident.incident_id)
@@ -237,8 +260,6 @@ class Recovery:
             await self._give_up(lost, "recovery_error")
             return
         lost.incident = incident
-        if incident.status in SEALED:
-            return
         if waits_for_client(self._ports, lost.turn, lost.partial):
             self._lost.pop(lost.turn.turn_id, None)
             self._endings.park(lost)
@@ -246,7 +267,7 @@ class Recovery:
         if not await self._stable():
             await self._put_off(lost)
             return
-        if self._still_lost(lost.turn.turn_id) is None:
+        if not self._is_still_lost(lost):
             return
         if not self._losses.still_to_answer(lost.turn):
             self._lost.pop(lost.turn.turn_id, None)
@@ -275,7 +296,7 @@ class Recovery:
             await self._give_up(lost, "stable_timeout")
             return
         self._ports.recovery.keep_incident(lost.incident)
-        self._schedule(lost, AGAIN_SECONDS)
+        self._attempt_soon(lost, delay=AGAIN_SECONDS)
 
     def _go_on(self, lost: Lost) -> None:
         """Accept the turn that goes on for a lost one: both facts are one commit."""
@@ -336,27 +357,13 @@ class Recovery:
         self.flag.off(root)
 
     async def _give_up(self, lost: Lost, reason: ExhaustedReason) -> None:
+        self._giving_up += 1
         self._lost.pop(lost.turn.turn_id, None)
-        await self._endings.exhaust(lost, reason)
-
-    async def _give_up_again(self, incident: Incident) -> None:
-        """Finish giving up a turn, which a crash had cut off (CR-021)."""
-        turn = self._ports.turns.get(incident.turn_id)
-        if turn is None:
-            self._ports.recovery.forget_incident(incident.incident_id)
-            return
-        lost = Lost(turn=turn, incident=incident, partial=None)
-        await self._endings.exhaust(lost, _reason(incident))
-
-    def _soon(self, callback: str, payload: JsonObject, seconds: float) -> None:
-        """Call back from this process; what a crash cuts off is found again at the next start."""
-        work = self._call_back(callback, payload, seconds)
-        self._ports.context.background.start(work, name=callback)
-
-    async def _call_back(self, callback: str, payload: JsonObject, seconds: float) -> None:
-        if seconds > 0:
-            await self._ports.context.clock.sleep(seconds)
-        await self.callbacks[callback](payload)
+        try:
+            await self._endings.exhaust(lost, reason)
+        finally:
+            self._giving_up -= 1
+        self._ports.waking.release()
 
 
 _REASONS: Final[dict[str, ExhaustedReason]] = {

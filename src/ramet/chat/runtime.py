@@ -15,6 +15,7 @@ from ramet.chat.handler import answer_of
 from ramet.chat.hooks import ChatHooked
 from ramet.chat.schema import CHAT_MIGRATIONS
 from ramet.chat.turn import Chunk, Turn
+from ramet.chat.turn_waking import RESUME_TURNS
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
 from ramet.connections.rpc import RpcTable
@@ -53,10 +54,12 @@ class ChatRuntime(AgentRuntime):
                 family=self.family,
                 cleared=self.chat_cleared,
                 turn_over=self.turn_over,
+                wake=self.durable.schedules.wake,
                 clear_runs=lambda: self.agent_tools.clear(older_than=None, status=None),
             )
         )
         self.chat.listen(self.inbox)
+        self.internal[RESUME_TURNS] = self.chat.woken
         self.busy_checks.append(self.chat.busy)
 
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:

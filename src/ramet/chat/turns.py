@@ -143,6 +143,7 @@ class Turns:
 
     def _record(self, plan: TurnPlan, request: TurnRequest) -> None:
         turns, now = self._ports.turns, self._ports.context.clock.now_ms()
+        self._ports.waking.promise()
         with self._ports.transcript.changing():
             seal_unsettled(self._ports)
             request.store(plan)

@@ -68,7 +68,7 @@ class ThinkRuntime(ChatRuntime):
                 hook=agent.on_submission_status,
                 wake=self.durable.schedules.wake,
                 recovery_owns=self.recovery_owns,
-                recovery_busy=lambda: self.chat.recovery.busy() is not None,
+                recovery_busy=lambda: self.chat.recovery.pending,
             )
         )
         self.internal[DRAIN_SUBMISSIONS] = self.submissions.woken
