@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import ramet
 from ramet.core.json import JsonObject, JsonValue
+from ramet.protocol.messages import parts_of
 from tests.wire.comparison import compare, verdict
 from tests.wire.parts import called, closing, opening, returned, spoken
 from tests.wire.researchers import Researcher, ThinkResearcher
@@ -49,12 +50,23 @@ class ChatAgent(ramet.AIChatAgent):
                 return spoken("text", "t1", words)
             case "think":
                 return _thought(command.number(0, 1))
+            case "fail":
+                return _failing()
+            case _:
+                return self._with_tool(command, asked, turn)
+
+    def _with_tool(
+        self, command: Command, asked: Asked, turn: ramet.Turn
+    ) -> AsyncIterator[JsonObject]:
+        match command.verb:
             case "research" | "think-research":
                 return self._research(command, asked, turn)
             case "compare":
                 return self._compare(command, asked)
-            case "fail":
-                return _failing()
+            case "weather":
+                return _weather(command, asked, turn)
+            case "danger":
+                return _danger(command, asked, turn)
             case _:
                 return spoken("text", "t1", once(f"Unknown: {asked.text}"))
 
@@ -94,6 +106,47 @@ async def _thought(words: int) -> AsyncIterator[JsonObject]:
         yield chunk
     async for chunk in spoken("text", "t1", once("Thought")):
         yield chunk
+
+
+async def _weather(command: Command, asked: Asked, turn: ramet.Turn) -> AsyncIterator[JsonObject]:
+    call_id = f"call_{asked.id}"
+    call = earlier_call(turn, call_id)
+    if call is None:
+        for chunk in called(call_id, "getWeather", {"city": " ".join(command.args)}):
+            yield chunk
+        return
+    async for chunk in spoken("text", "t1", once(f"Weather: {call.get('output')}")):
+        yield chunk
+
+
+async def _danger(command: Command, asked: Asked, turn: ramet.Turn) -> AsyncIterator[JsonObject]:
+    call_id = f"call_{asked.id}"
+    call = earlier_call(turn, call_id)
+    if call is None:
+        for chunk in called(call_id, "danger", {"target": " ".join(command.args)}):
+            yield chunk
+        yield {
+            "type": "tool-approval-request",
+            "approvalId": f"approval_{asked.id}",
+            "toolCallId": call_id,
+        }
+        return
+    approved = call.get("state") == "approval-responded"
+    if approved:
+        yield {"type": "tool-output-available", "toolCallId": call_id, "output": "executed"}
+    async for chunk in spoken("text", "t1", once("Executed" if approved else "Denied")):
+        yield chunk
+
+
+def earlier_call(turn: ramet.Turn, call_id: str) -> JsonObject | None:
+    """The call as it stands in the answer that this turn goes on with."""
+    if not turn.continuation:
+        return None
+    for message in turn.messages:
+        for part in parts_of(message):
+            if part.get("toolCallId") == call_id:
+                return part
+    return None
 
 
 async def _failing() -> AsyncIterator[JsonObject]:

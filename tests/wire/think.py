@@ -13,6 +13,8 @@ from pydantic_ai.models.function import (
     DeltaToolCalls,
     FunctionModel,
 )
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
 
 import ramet
 from ramet.core.json import JsonObject, dumps
@@ -32,6 +34,22 @@ from tests.wire.script import (
 Delta = str | DeltaToolCalls | DeltaThinkingCalls
 
 
+GET_WEATHER = ToolDefinition(
+    name="getWeather",
+    description="The weather in a city; the browser knows it.",
+    parameters_json_schema={
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
+)
+
+
+def danger(target: str) -> str:
+    """Do something dangerous."""
+    return "executed"
+
+
 class ThinkAgent(ramet.Think):
     """Answers by script, through tools that the model calls."""
 
@@ -46,9 +64,9 @@ class ThinkAgent(ramet.Think):
     def get_model(self) -> Model:
         async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Delta]:
             asked = self.asked
-            command, output = parse(asked.text), tool_output(messages)
-            if output is not None:
-                yield report(command, output)
+            command, returned = parse(asked.text), tool_return(messages)
+            if returned is not None:
+                yield report(command, returned)
                 return
             async for delta in answer(command, f"call_{asked.id}"):
                 yield delta
@@ -74,6 +92,8 @@ class ThinkAgent(ramet.Think):
                 input=Topic,
             ),
             Tool(run_compare, name="compare"),
+            Tool(danger, requires_approval=True),
+            ExternalToolset([GET_WEATHER]),
         ]
 
 
@@ -87,19 +107,33 @@ async def answer(command: Command, call_id: str) -> AsyncIterator[Delta]:
             async for word in numbered("r", command.number(0, 1)):
                 yield {0: DeltaThinkingPart(content=word)}
             yield "Thought"
-        case "research" | "think-research":
-            yield call(command.verb, dict(command.topic()), call_id)
-        case "compare":
-            a, b, *rest = command.args
-            arguments: dict[str, object] = {"a": a, "b": b}
-            if rest:
-                arguments["outcome"] = " ".join(rest)
-            yield call("compare", arguments, call_id)
         case "fail":
             yield "partial"
             raise ScriptedFailure
         case _:
-            yield f"Unknown: {' '.join((command.verb, *command.args))}"
+            arguments = tool_arguments(command)
+            if arguments is None:
+                yield f"Unknown: {' '.join((command.verb, *command.args))}"
+            else:
+                name = "getWeather" if command.verb == "weather" else command.verb
+                yield call(name, arguments, call_id)
+
+
+def tool_arguments(command: Command) -> dict[str, object] | None:
+    """What the model calls the tool of a command with; None when it has none."""
+    match command.verb:
+        case "research" | "think-research":
+            return dict(command.topic())
+        case "compare":
+            a, b, *rest = command.args
+            outcome = {"outcome": " ".join(rest)} if rest else {}
+            return {"a": a, "b": b, **outcome}
+        case "weather":
+            return {"city": " ".join(command.args)}
+        case "danger":
+            return {"target": " ".join(command.args)}
+        case _:
+            return None
 
 
 def call(name: str, arguments: dict[str, object], call_id: str) -> DeltaToolCalls:
@@ -107,19 +141,24 @@ def call(name: str, arguments: dict[str, object], call_id: str) -> DeltaToolCall
     return {0: DeltaToolCall(name=name, json_args=dumps(arguments), tool_call_id=call_id)}
 
 
-def report(command: Command, output: object) -> str:
+def report(command: Command, returned: ToolReturnPart) -> str:
     """What the model says once its tool has returned."""
+    output = returned.content
+    if command.verb == "weather":
+        return f"Weather: {output}"
+    if command.verb == "danger":
+        return "Denied" if returned.outcome == "denied" else "Executed"
     if command.verb == "compare" and isinstance(output, dict):
         return verdict(output)
     return f"Report: {output}"
 
 
-def tool_output(messages: Sequence[ModelMessage]) -> object | None:
-    """What the tool of this step returned, if the model is asked after one.
+def tool_return(messages: Sequence[ModelMessage]) -> ToolReturnPart | None:
+    """What the tool of this step came to, if the model is asked after one.
 
     A return before a question is of an earlier turn, which was cut.
     """
     last = messages[-1]
     if not isinstance(last, ModelRequest) or not isinstance(last.parts[-1], ToolReturnPart):
         return None
-    return next(part.content for part in last.parts if isinstance(part, ToolReturnPart))
+    return next(part for part in last.parts if isinstance(part, ToolReturnPart))

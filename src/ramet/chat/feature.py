@@ -9,7 +9,10 @@ from functools import partial
 from ramet.agent.context import AgentContext
 from ramet.chat.child import ChatChild
 from ramet.chat.child_runs import ChildRunStore
+from ramet.chat.client_tools import ClientAnswers
 from ramet.chat.concurrency import MessageConcurrency, checked_policy
+from ramet.chat.continuation_store import ContinuationStore
+from ramet.chat.continuing import Continuing
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
@@ -76,11 +79,13 @@ class Chat:
             turns=TurnStore(database),
             runs=ChildRunStore(database),
             recovery=RecoveryStore(database, context.clock),
+            continuation=ContinuationStore(database),
             waking=TurnWaking(around.wake, context.clock, under_way=self._under_way),
         )
         self.turns = Turns(self._ports, around.producer, self)
         self.child = ChatChild(self._ports, self.turns)
-        self._resuming = Resuming(self._ports, self.turns)
+        self._continuing = Continuing(self._ports, self.turns)
+        self._resuming = Resuming(self._ports, self.turns, self._continuing)
         self.recovery = Recovery(
             self._ports,
             self.turns,
@@ -92,8 +97,14 @@ class Chat:
         self._progress = ProgressReporter(self._ports)
         self._credit = Credit(self._ports.recovery, context.clock)
         submits = Submits(self._ports, self.turns, policy=self.concurrency)
+        answers = ClientAnswers(self._ports, self.turns, self._continuing, park=self._resuming.park)
         self._wire = ChatWire(
-            self._ports, self.turns, self._resuming, submits=submits, clear=self.clear
+            self._ports,
+            self.turns,
+            self._resuming,
+            submits=submits,
+            answers=answers,
+            clear=self.clear,
         )
         self._agent = around.agent
         self._cleared = around.cleared
@@ -121,7 +132,14 @@ class Chat:
 
     def busy(self) -> str | None:
         """Why the instance may not be evicted; None when it may (D14)."""
-        parts = (self.turns, self.recovery, self.child, self._resuming, self._ports.hooks)
+        parts = (
+            self.turns,
+            self.recovery,
+            self._continuing,
+            self.child,
+            self._resuming,
+            self._ports.hooks,
+        )
         return next((reason for part in parts if (reason := part.busy())), None)
 
     def note_lost(self) -> None:
@@ -132,6 +150,7 @@ class Chat:
         """Go on with what was noted, in the background; after `on_start`."""
         self.recovery.warn_if_changed(self._agent.chat_recovery)
         self.recovery.begin()
+        self._continuing.recheck()
         self._ports.waking.release()
 
     async def woken(self) -> None:
@@ -172,6 +191,7 @@ class Chat:
             self.transcript.clear()
             ports.log.clear(keep=kept)
             ports.turns.clear(keep=kept, running=[live.plan.turn_id for live in self.turns])
+            ports.continuation.clear()
             self._cleared()
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
@@ -201,7 +221,7 @@ class Chat:
     async def _idle_and_unasked(self) -> None:
         while True:
             await self.turns.idle()
-            if not self.has_pending_interaction():
+            if not self._continuing.due and not self.has_pending_interaction():
                 return
             changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.transcript.once_changed(partial(_wake, changed))
@@ -238,12 +258,14 @@ class Chat:
 
     def turn_ended(self, live: LiveTurn) -> None:
         """Let go of the clients that wait, when nothing is left to come."""
+        self._continuing.recheck()
         self._resuming.turn_ended()
         self._turn_over()
         self._ports.waking.release()
 
     def _lost_turn_ended(self) -> None:
         """Let go of the clients and the parents that wait for a lost turn, which will not go on."""
+        self._continuing.recheck()
         self._resuming.turn_ended()
         self._turn_over()
         self._ports.context.background.start(self._reconcile(), name="reconcile runs")
@@ -262,6 +284,7 @@ class Chat:
         return (
             self.turns.busy() is not None
             or self.recovery.busy() is not None
+            or self._continuing.due
             or self.child.sealing
             or bool(self._ports.turns.unsettled)
         )

@@ -71,8 +71,12 @@ class LiveTurn:
     """The answer so far, once the turn streams."""
     next_index: int = 0
     """The index of the next chunk."""
+    write: Callable[[JsonObject], None] | None = None
+    """Adds a chunk to the answer from outside its producer; None before it streams."""
     tails: list[Tail[StoredChunk]] = field(default_factory=list)
     """Who follows the turn's items from inside the process."""
+    progress: StoredChunk | None = None
+    """The last progress that was told, for who begins to follow."""
     result: TurnResult | None = None
     waiters: list[Callable[[TurnResult], object]] = field(default_factory=list)
 

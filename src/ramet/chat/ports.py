@@ -5,6 +5,7 @@ from typing import Protocol
 
 from ramet.agent.context import AgentContext
 from ramet.chat.child_runs import ChildRunStore
+from ramet.chat.continuation_store import ContinuationStore
 from ramet.chat.family import ChatFamily
 from ramet.chat.hooks import ChatHooks
 from ramet.chat.live_turn import LiveTurn
@@ -32,6 +33,7 @@ class ChatPorts:
     turns: TurnStore
     runs: ChildRunStore
     recovery: RecoveryStore
+    continuation: ContinuationStore
     waking: TurnWaking
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from ramet.chat.continuation_store import Awaiting
 from ramet.chat.live_turn import log_key
 from ramet.chat.partial import parked, partial_message
 from ramet.chat.ports import ChatPorts
@@ -134,6 +135,16 @@ class Endings:
             )
             if stream is not None:
                 ports.log.close(stream.stream_id, ending.outcome)
+            if waiting:
+                asked = ports.recovery.asked(turn.turn_id)
+                ports.continuation.keep_awaiting(
+                    Awaiting(
+                        message_id=turn.assistant_message_id,
+                        message_ids=turn.message_ids,
+                        body=asked.body,
+                        client_tools=asked.client_tools,
+                    )
+                )
             ports.recovery.forget_asked(turn.turn_id)
         failpoint("recovery.turn_ended")
         return message or None

@@ -17,7 +17,8 @@ class Offer:
 class Wait:
     """A turn was accepted and has not begun to stream."""
 
-    request_id: str
+    request_id: str | None
+    """None for a continuation that is about to be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Situation:
     """A request whose turn was lost and will go on under another."""
     accepted: str | None = None
     """The first request whose turn waits."""
+    continues: bool = False
+    """Whether the last answer is to go on, for all or because this client has answered a call."""
     orphan: StoredTurn | None = None
     """A turn that was lost with an earlier process, and whose end nobody knows yet."""
     newest: StoredTurn | None = None
@@ -48,6 +51,8 @@ def answer_to_probe(situation: Situation) -> Answer:
     """What a client that asks is told: of a stream, a lost or failed turn, one to wait for."""
     if situation.streaming is not None:
         return Offer(situation.streaming)
+    if situation.continues:
+        return Wait(situation.accepted)
     if situation.orphan is not None:
         return Offer(situation.orphan.request_id)
     newest = situation.newest
@@ -60,6 +65,8 @@ def greeting(situation: Situation) -> Answer:
     """What a client is told that has just connected; an old failure is only told when it asks."""
     if situation.streaming is not None:
         return Offer(situation.streaming)
+    if situation.continues:
+        return Wait(situation.accepted)
     if situation.orphan is not None:
         return Offer(situation.orphan.request_id)
     return _wait_or_idle(situation)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ramet.chat.continuing import Continuing
 from ramet.chat.live_turn import LiveTurn, log_key
 from ramet.chat.ports import ChatPorts
 from ramet.chat.replay import ChatReplay
@@ -30,9 +31,10 @@ from ramet.protocol.messages import parts_of
 class Resuming:
     """Brings clients up to where the chat is."""
 
-    def __init__(self, ports: ChatPorts, turns: Turns) -> None:
+    def __init__(self, ports: ChatPorts, turns: Turns, continuing: Continuing) -> None:
         self._ports = ports
         self._turns = turns
+        self._continuing = continuing
         self._parked: dict[ClientLink, None] = {}
         self._replaying: set[tuple[ClientLink, str]] = set()
 
@@ -42,7 +44,7 @@ class Resuming:
 
     def greet(self, connection: Connection) -> None:
         """Tell a new client what is going on."""
-        answer = greeting(self._situation())
+        answer = greeting(self._situation(connection.link))
         if not isinstance(answer, Idle):
             self._tell(connection, answer, probe_id=None)
         if isinstance(answer, Wait | Idle):
@@ -51,7 +53,7 @@ class Resuming:
 
     def probed(self, connection: Connection, probe_id: str | None) -> None:
         """Answer a client that asks whether there is something to resume."""
-        self._tell(connection, answer_to_probe(self._situation()), probe_id=probe_id)
+        self._tell(connection, answer_to_probe(self._situation(connection.link)), probe_id=probe_id)
 
     def offer(self, connection: Connection, request_id: str) -> None:
         """Answer a request that was made before with what there is of it."""
@@ -65,7 +67,9 @@ class Resuming:
         """Send a client the stream that it accepted."""
         turn = self._ports.turns.of_request(request_id)
         goes_on = turn is not None and turn.outcome == "recovering"
-        if not goes_on and isinstance(answer_to_ack(self._situation(), request_id), Ignore):
+        if not goes_on and isinstance(
+            answer_to_ack(self._situation(connection.link), request_id), Ignore
+        ):
             return
         stream = self._ports.log.of_request(request_id)
         if stream is None:
@@ -91,6 +95,10 @@ class Resuming:
             self._replay(link, stream)
         if self._ports.turns.recovering() is not None:
             self._parked[link] = None
+
+    def park(self, link: ClientLink) -> None:
+        """Have a client wait for the turn that its answer to a tool call has asked for."""
+        self._parked[link] = None
 
     def park_all(self) -> None:
         """Have every client wait for the turn that goes on for one that was lost just now."""
@@ -126,6 +134,8 @@ class Resuming:
 
     def turn_ended(self) -> None:
         """Let the clients go that wait for a turn, when none is left to come."""
+        if self._continuing.wished():
+            return
         if next(iter(self._turns), None) is None and self._ports.turns.recovering() is None:
             self.release_parked()
 
@@ -137,15 +147,17 @@ class Resuming:
             if connection is not None:
                 connection.send_frame(frames.stream_resume_none())
 
-    def _situation(self) -> Situation:
+    def _situation(self, link: ClientLink) -> Situation:
         streaming = self._turns.streaming
         waiting = next((live for live in self._turns if live.phase == "accepted"), None)
         turns = self._ports.turns
         lost = turns.recovering()
+        awaits_continuation = link in self._parked and self._continuing.wished()
         return Situation(
             streaming=None if streaming is None else streaming.plan.request_id,
             accepted=None if waiting is None else waiting.plan.request_id,
             recovering=None if lost is None else lost.request_id,
+            continues=self._continuing.due or awaits_continuation,
             orphan=turns.orphan(),
             newest=turns.newest(),
         )

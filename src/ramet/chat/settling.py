@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ramet.chat.continuation_store import Awaiting
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.turn import ChatResult, Message, StoredOutcome, TurnOutcome, TurnResult
@@ -12,7 +13,7 @@ from ramet.core.json import JsonObject, NotJson
 from ramet.core.public_errors import public_text
 from ramet.errors import StorageError
 from ramet.protocol import frames
-from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.messages import asks_client, parts_of, with_parts
 from ramet.protocol.parts import settle_parts
 
 UNSTORABLE = "The answer holds JSON that is nested too deeply to be stored"
@@ -145,9 +146,26 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message
         )
         if live.phase == "streaming":
             ports.log.close(plan.stream_id, ending.outcome)
+        _keep_awaiting(ports, live, message)
         _keep_newest(ports)
         ports.recovery.forget_asked(plan.turn_id)
     ports.log.sweep(ports.runs.bound_requests)
+
+
+def _keep_awaiting(ports: ChatPorts, live: LiveTurn, message: Message | None) -> None:
+    """Keep what an answer was asked with that stops to ask a page; but nothing of a run's turn."""
+    plan = live.plan
+    if message is None or plan.run_id is not None or not asks_client(message):
+        ports.continuation.forget_awaiting()
+        return
+    ports.continuation.keep_awaiting(
+        Awaiting(
+            message_id=plan.assistant_message_id,
+            message_ids=plan.message_ids,
+            body=plan.body,
+            client_tools=plan.client_tools,
+        )
+    )
 
 
 def _keep_newest(ports: ChatPorts) -> None:

@@ -82,6 +82,9 @@ ENDED = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE status != 'streaming' AND completed_at < ?
 """
 ALL = "SELECT * FROM cf_ai_chat_stream_metadata"
+LAST_INDEX = """
+SELECT max(chunk_index) AS last FROM cf_ai_chat_stream_chunks WHERE id >= ? AND id < ?
+"""
 DELETE_CHUNKS = "DELETE FROM cf_ai_chat_stream_chunks WHERE id >= ? AND id < ?"
 DELETE_METADATA = "DELETE FROM cf_ai_chat_stream_metadata WHERE id = ?"
 
@@ -151,6 +154,13 @@ class StreamLog:
             self._hold(stream_id, ChunkRow(index, body))
         else:
             self._write(stream_id, index, body)
+
+    def append_behind(self, stream_id: str, body: str) -> None:
+        """Commit one chunk behind the last of a log whose writer is gone."""
+        first = self._first_ids.setdefault(stream_id, _first_id(self._database, stream_id))
+        row = self._database.one(LAST_INDEX, first, first + CHUNKS_OF_A_STREAM)
+        last = None if row is None else row["last"]
+        self._write(stream_id, 0 if last is None else int(last) + 1, body)
 
     def close(self, stream_id: str, outcome: StoredOutcome) -> None:
         """Record that nothing more is written to a log."""

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.abortable import Abortable
+from ramet.chat.earlier_calls import EarlierCalls
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.overlap import Joined, Overlap
 from ramet.chat.partial import folded
@@ -161,6 +162,8 @@ class TurnRunner:
             return
         turn, shaper = self._turn_of(live), self._shaper_of(live)
         writer = ChunkWriter(self._ports, live, cap=self._cap)
+        live.write = writer.write
+        earlier = EarlierCalls(self._ports, live)
         async with (
             Abortable(live.controller.signal),
             _closed_after(self._producer.produce(turn)) as given,
@@ -168,6 +171,8 @@ class TurnRunner:
             async for chunk in self._lively(given):
                 if live.is_cancelled():
                     return
+                if earlier.take(chunk):
+                    continue
                 for shaped in shaper.take(chunk):
                     writer.write(shaped)
         if not live.is_cancelled():

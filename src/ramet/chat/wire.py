@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ramet.chat.client_tools import ClientAnswers
 from ramet.chat.concurrency import Drop
 from ramet.chat.ports import ChatPorts
 from ramet.chat.resuming import Resuming
@@ -22,6 +23,8 @@ from ramet.protocol.incoming import (
     ChatRequest,
     ResumeAck,
     ResumeRequest,
+    ToolApproval,
+    ToolResult,
 )
 from ramet.protocol.messages import trailing_user_ids
 
@@ -38,12 +41,14 @@ class ChatWire:
         resuming: Resuming,
         *,
         submits: Submits,
+        answers: ClientAnswers,
         clear: Callable[[Connection | None], None],
     ) -> None:
         self._ports = ports
         self._turns = turns
         self._resuming = resuming
         self._submits = submits
+        self._answers = answers
         self._clear = clear
 
     def listen(self, inbox: Inbox) -> None:
@@ -52,6 +57,8 @@ class ChatWire:
         inbox.on(ChatMessagesPush, self._push)
         inbox.on(ChatClear, lambda connection, _: self._clear(connection))
         inbox.on(ChatCancel, lambda _, frame: self._turns.cancel(frame.id))
+        inbox.on(ToolResult, self._answers.take)
+        inbox.on(ToolApproval, self._answers.take)
         inbox.on(ResumeRequest, lambda connection, frame: self._probe(connection, frame))
         inbox.on(ResumeAck, lambda connection, frame: self._ack(connection, frame))
 

@@ -172,6 +172,11 @@ def tool_approval_request(approval_id: str, tool_call_id: str) -> JsonObject:
     return {"type": TOOL_APPROVAL_REQUEST, "approvalId": approval_id, "toolCallId": tool_call_id}
 
 
+def tool_approval_response(approval_id: str, *, approved: bool) -> JsonObject:
+    """Say what a person has answered."""
+    return {"type": TOOL_APPROVAL_RESPONSE, "approvalId": approval_id, "approved": approved}
+
+
 def tool_output_available(
     tool_call_id: str, output: JsonValue, *, preliminary: bool = False
 ) -> JsonObject:

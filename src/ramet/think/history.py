@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
     repair_messages,
 )
 
+from ramet.chat.settling import NOT_FINISHED
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of
@@ -77,8 +78,9 @@ def model_history(messages: Iterable[JsonObject], steps: Steps) -> list[ModelMes
 
 
 def _native(message: JsonObject, stored: Sequence[StoredStep]) -> list[ModelMessage]:
-    if stored and says_the_same(message, stored):
-        return list(native_messages(stored))
+    complete = answered_steps(message, stored)
+    if complete and says_the_same(message, complete):
+        return list(native_messages(complete))
     return messages_of(message)
 
 
@@ -98,6 +100,33 @@ def native_messages(steps: Iterable[StoredStep]) -> Iterator[ModelMessage]:
             returns = [part for part in results if isinstance(part, ToolReturnPart)]
             others = [part for part in results if not isinstance(part, ToolReturnPart)]
             yield ModelRequest(parts=[*returns, *others])
+
+
+def answered_steps(message: JsonObject, steps: Sequence[StoredStep]) -> Sequence[StoredStep]:
+    """The steps behind an answer, with the results that its message has of calls left open.
+
+    So it is with the tools of a page, and with calls that a person has refused.
+    """
+    if all(None not in step.results.values() for step in steps):
+        return steps
+    parts = {tool_parts.tool_call_id(part): part for part in parts_of(message)}
+    return [
+        StoredStep(
+            response=step.response,
+            results={
+                wire_id: result or _result_outside(call, parts.get(wire_id))
+                for (wire_id, result), call in zip(step.results.items(), step.calls, strict=False)
+            },
+        )
+        for step in steps
+    ]
+
+
+def _result_outside(call: ToolCallPart, part: JsonObject | None) -> ModelRequest | None:
+    if part is None or part.get("errorText") == NOT_FINISHED:
+        return None
+    results = _result(part, call.tool_call_id)
+    return ModelRequest(parts=results) if results else None
 
 
 def says_the_same(message: JsonObject, steps: Sequence[StoredStep]) -> bool:

@@ -18,15 +18,21 @@ from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.overlap import Overlap
 from ramet.chat.runtime import ChatRuntime
 from ramet.chat.schema import CHAT_MIGRATIONS
-from ramet.chat.turn import Chunk, Turn
+from ramet.chat.turn import Chunk, Message, Turn
 from ramet.connections.rpc import RpcTable
 from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
+from ramet.protocol import chunks
+from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.parts import apply_chunk_to_parts
 from ramet.storage import Schema, combined
+from ramet.think.approved_calls import approved_calls, run_approved
+from ramet.think.call_runner import CallRunner
 from ramet.think.history import History, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
+from ramet.think.page_tools import with_page_tools
 from ramet.think.step_loop import Beginning, LoopParts, StepLoop
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, StoredStep, TurnKey
 from ramet.think.submission_store import SUBMISSION_MIGRATIONS
@@ -104,7 +110,7 @@ class ThinkRuntime(ChatRuntime):
         model = await self._model()
         overlap = Overlap(turn.resumed)
         begun = self._begun(turn)
-        messages = self._history(turn, begun[: overlap.first_step])
+        messages: list[ModelMessage] = []
         context = RunContext[object](
             deps=think,
             model=model,
@@ -116,7 +122,13 @@ class ThinkRuntime(ChatRuntime):
         )
         async with held_open(await self._tools(), self.context.background) as toolset:
             hooks = self._hooks()
+            toolset = with_page_tools(toolset, turn.client_tools)
             toolbox = Toolbox(toolset, context, ids=self.context.ids, hooks=hooks)
+            transcript = [*turn.messages]
+            async with aclosing(self._run_approved(turn, transcript, toolbox)) as late:
+                async for chunk in late:
+                    yield chunk
+            messages.extend(self._history(turn, transcript, begun[: overlap.first_step]))
             parts = LoopParts(
                 model=model,
                 toolbox=toolbox,
@@ -136,8 +148,8 @@ class ThinkRuntime(ChatRuntime):
                 steps=known,
                 cut_calls=() if known else overlap.dangling_calls,
             )
-            async with aclosing(StepLoop(parts, messages, beginning).chunks()) as chunks:
-                async for given in chunks:
+            async with aclosing(StepLoop(parts, messages, beginning).chunks()) as answer:
+                async for given in answer:
                     for chunk in overlap.take(given):
                         if "on_chunk" in self._hooks_overridden:
                             await settled(think.on_chunk(chunk))
@@ -154,11 +166,37 @@ class ThinkRuntime(ChatRuntime):
             return steps[:-1]
         return steps
 
-    def _history(self, turn: Turn, begun: Sequence[StoredStep]) -> list[ModelMessage]:
+    async def _run_approved(
+        self, turn: Turn, transcript: list[Message], toolbox: Toolbox
+    ) -> AsyncGenerator[JsonObject]:
+        """Run what a person has approved of the answer that goes on; its message takes the ends."""
+        answer_id = turn.assistant_message_id
+        if not turn.continuation or not transcript or transcript[-1]["id"] != answer_id:
+            return
+        steps = self._steps.steps_of([answer_id]).get(answer_id, ())
+        calls = approved_calls(transcript[-1], steps)
+        if not calls:
+            return
+        yield chunks.start()
+        runner = CallRunner(
+            toolbox,
+            self.context.background,
+            lambda wire_id, result: self._steps.add_late_result(answer_id, wire_id, result),
+        )
+        ends = run_approved(calls, runner, toolbox, begun=bool(turn.resumed))
+        async with aclosing(ends) as given:
+            async for chunk in given:
+                parts = apply_chunk_to_parts(parts_of(transcript[-1]), chunk)
+                transcript[-1] = with_parts(transcript[-1], parts)
+                yield chunk
+
+    def _history(
+        self, turn: Turn, transcript: Sequence[Message], begun: Sequence[StoredStep]
+    ) -> list[ModelMessage]:
         self._steps.keep_only(self.chat.expects)
-        ids = [str(message["id"]) for message in turn.messages]
+        ids = [str(message["id"]) for message in transcript]
         own = TurnKey(turn_id=turn.recovery_root, message_id=turn.assistant_message_id)
-        told = self._told.tell(turn.messages, self._steps.steps_of(ids, besides=own))
+        told = self._told.tell(transcript, self._steps.steps_of(ids, besides=own))
         return [*told, *native_messages(begun)]
 
     async def _model(self) -> Model:

@@ -1,8 +1,7 @@
 """The step loop: ask the model, run the tools it calls at once, tell it the results, ask again."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -19,26 +18,30 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
 from ramet.chat.overlap import DanglingCall
-from ramet.core.current import Current, current, within, working_for
+from ramet.core.current import Current, current
 from ramet.core.json import JsonObject
 from ramet.core.ports import Background
-from ramet.core.tail import Tail
 from ramet.errors import InstanceGone
 from ramet.protocol import chunks
 from ramet.protocol.chunks import FinishReason
+from ramet.think.call_runner import CallRunner
 from ramet.think.chunk_writer import ChunkWriter
 from ramet.think.hooks import NO_HOOKS, StepHooks
 from ramet.think.model_seam import ModelCall, ModelStream
 from ramet.think.step_store import StoredStep
-from ramet.think.tool_outcome import PlannedCall, ToolOutcome, failed, recalled, wire_input
+from ramet.think.tool_outcome import (
+    INTERRUPTED_TOOL,
+    OpenCall,
+    PlannedCall,
+    ToolOutcome,
+    failed,
+    recalled,
+    wire_input,
+)
 from ramet.think.toolbox import Toolbox
 from ramet.think.wire_ids import IdSource, ReissuedIds, WireIds
 
 STEP_LIMIT: Final = "I stopped here: this turn has reached its limit of {limit} steps."
-
-INTERRUPTED_TOOL: Final = (
-    "The tool call was interrupted before it could finish; it may or may not have had its effect."
-)
 
 _FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "stop": "stop",
@@ -109,6 +112,7 @@ class StepLoop:
         self._messages = messages
         self._calls: list[PlannedCall] = []
         self._reason: FinishReason = "stop"
+        self._asks = False
 
     async def chunks(self) -> AsyncGenerator[JsonObject]:
         """Give the chunks of the answer, from the first step on.
@@ -138,7 +142,7 @@ class StepLoop:
                 async for chunk in outputs:
                     yield chunk
             yield chunks.finish_step()
-            if not self._calls:
+            if self._asks or not self._calls:
                 yield chunks.finish(self._reason)
                 return
         for chunk in self._stop_at_limit():
@@ -222,14 +226,20 @@ class StepLoop:
         for outcome in settled.values():
             yield outcome.chunk
         open_calls = [each for each in self._calls if each.wire_id not in settled]
-        for group in self._parts.toolbox.groups(open_calls):
-            async with aclosing(self._run_at_once(group, caller)) as outcomes:
-                async for outcome in outcomes:
-                    settled[outcome.planned.wire_id] = outcome
-                    yield outcome.chunk
+        parts = self._parts
+        runner = CallRunner(parts.toolbox, parts.background, parts.journal.add_result)
+        async with aclosing(runner.run(open_calls, caller)) as ends:
+            async for end in ends:
+                if isinstance(end, OpenCall):
+                    self._asks = True
+                    for chunk in end.chunks:
+                        yield chunk
+                else:
+                    settled[end.planned.wire_id] = end
+                    yield end.chunk
         if not settled:
             return
-        in_order = [settled[planned.wire_id] for planned in self._calls]
+        in_order = [settled[each.wire_id] for each in self._calls if each.wire_id in settled]
         self._messages.append(merged(in_order))
         for outcome in in_order:
             if outcome.fatal is not None:
@@ -248,40 +258,6 @@ class StepLoop:
                 settled[planned.wire_id] = outcome
         return settled
 
-    async def _run_at_once(
-        self, group: Sequence[PlannedCall], caller: Current | None
-    ) -> AsyncGenerator[ToolOutcome]:
-        outcomes = Tail[ToolOutcome]()
-        tasks = [
-            self._parts.background.start(
-                self._run_call(planned, caller, outcomes), name=f"tool {planned.call.tool_name}"
-            )
-            for planned in group
-        ]
-        try:
-            for _ in group:
-                yield await anext(outcomes)
-        finally:
-            # Their owner awaits them: the end of a cancelled turn waits for no tool (D12).
-            outcomes.end()
-            for task in tasks:
-                task.cancel()
-
-    async def _run_call(
-        self, planned: PlannedCall, caller: Current | None, outcomes: Tail[ToolOutcome]
-    ) -> None:
-        try:
-            with as_caller(caller), within(tool_call_id=planned.wire_id):
-                outcome = await self._parts.toolbox.call(planned)
-            if not outcomes.ended:
-                self._parts.journal.add_result(planned.wire_id, outcome.request)
-                outcomes.push(outcome)
-        except asyncio.CancelledError:
-            outcomes.end(InstanceGone("A tool was stopped with its instance"))
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the turn must hear of it
-            outcomes.end(error)
-
     def _stop_at_limit(self) -> Iterator[JsonObject]:
         step = self._parts.max_steps
         text = STEP_LIMIT.format(limit=step)
@@ -293,16 +269,6 @@ class StepLoop:
         self._parts.journal.add_response(step, ModelResponse(parts=[TextPart(text)]), [])
         yield chunks.finish_step()
         yield chunks.finish("other")
-
-
-@contextmanager
-def as_caller(caller: Current | None) -> Iterator[None]:
-    """Run the block as code of the turn that the loop answers; a task begins outside any."""
-    if caller is None:
-        yield
-        return
-    with working_for(caller.agent, caller.connection), within(request_id=caller.request_id):
-        yield
 
 
 def merged(outcomes: Sequence[ToolOutcome]) -> ModelRequest:

@@ -6,7 +6,13 @@ A response is one row; each of its tool calls is a row of its own, empty until t
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+)
 from pydantic_core import PydanticSerializationError
 
 from ramet.core.clock import Clock
@@ -36,6 +42,9 @@ INSERT = """
 INSERT INTO cf_think_steps (step_id, turn_id, step_index, kind, tool_call_id, message, message_id,
     created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SET_RESULT_OF_MESSAGE = """
+UPDATE cf_think_steps SET message = ? WHERE message_id = ? AND tool_call_id = ?
 """
 SET_RESULT = "UPDATE cf_think_steps SET message = ? WHERE turn_id = ? AND tool_call_id = ?"
 IS_USED = "SELECT 1 FROM cf_think_steps WHERE tool_call_id = ?"
@@ -82,6 +91,11 @@ class StoredStep:
     response: ModelResponse
     results: dict[str, ModelRequest | None] = field(default_factory=dict)
     """None for a call that never ended."""
+
+    @property
+    def calls(self) -> list[ToolCallPart]:
+        """The tool calls as the model made them, in the order of the results."""
+        return [part for part in self.response.parts if isinstance(part, ToolCallPart)]
 
 
 class StepStore:
@@ -134,6 +148,12 @@ class StepStore:
         self._decoded.pop(key.message_id, None)
         self._database.run(SET_RESULT, encoded(result), key.turn_id, wire_id)
         failpoint("step.result_committed")
+
+    def add_late_result(self, message_id: str, wire_id: str, result: ModelRequest) -> None:
+        """Commit what a call came to that an earlier turn of the same answer has left open."""
+        self._decoded.pop(message_id, None)
+        self._database.run(SET_RESULT_OF_MESSAGE, encoded(result), message_id, wire_id)
+        failpoint("step.late_result_committed")
 
     def is_used(self, tool_call_id: str) -> bool:
         """Whether a tool call of this agent ever had the id on the wire."""

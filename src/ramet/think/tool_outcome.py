@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
@@ -26,6 +26,10 @@ from ramet.think.hooks import ToolCallInfo, ToolCallResult
 Refusal: TypeAlias = ValidationError | ModelRetry | ToolFailed
 """What a tool, or the check of its input, raises to tell the model that a call was no good."""
 
+INTERRUPTED_TOOL: Final = (
+    "The tool call was interrupted before it could finish; it may or may not have had its effect."
+)
+
 _JSON = TypeAdapter[object](object)
 _UNUSABLE = "The tool {name!r} returned something that cannot be written as JSON: {reason}"
 
@@ -44,6 +48,23 @@ class PlannedCall:
         return ToolCallInfo(
             tool_call_id=self.wire_id, tool_name=self.call.tool_name, input=wire_input(self.call)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call that stops the turn: somebody outside has to answer it."""
+
+    planned: PlannedCall
+    needs_approval: bool = False
+    """Whether a person is asked; else a page executes the tool."""
+
+    @property
+    def chunks(self) -> Sequence[JsonObject]:
+        """What clients are shown."""
+        wire_id = self.planned.wire_id
+        if not self.needs_approval:
+            return ()
+        return (chunks.tool_approval_request(f"approval_{wire_id}", wire_id),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,20 @@ from ramet.core.ports import Background
 from ramet.core.public_errors import public_text
 from ramet.think.hooks import NO_HOOKS, StepHooks
 from ramet.think.idempotent import may_run_again
-from ramet.think.tool_outcome import PlannedCall, Refusal, ToolOutcome, failed, refused, returned
+from ramet.think.tool_outcome import (
+    OpenCall,
+    PlannedCall,
+    Refusal,
+    ToolOutcome,
+    failed,
+    refused,
+    returned,
+)
 
 RETRIES = 1
 """How often a model may try a tool again unless the tool says otherwise, as in the library."""
 
-_NEEDS_PERSON = "The tool {name!r} needs an approval or a result from outside: not supported here"
+_ASKS_AGAIN = "The tool {name!r} asked for an approval that it has already"
 _CANCELLED = "The tool was cancelled"
 
 
@@ -107,20 +115,33 @@ class Toolbox:
             shared = not alone
         return groups
 
-    def may_run_again(self, tool_name: str) -> bool:
-        """Whether a tool that a crash has cut off may be run again (D9)."""
-        tool = (self._manager.tools or {}).get(tool_name)
-        return tool is not None and may_run_again(tool.tool_def.metadata)
+    def may_run_again(self, tool_name: str, *, approved: bool = False) -> bool:
+        """Whether a tool that a crash has cut off may be run again (D9).
 
-    async def call(self, planned: PlannedCall) -> ToolOutcome:
-        """Run a tool; whatever goes wrong inside is an outcome, except being cancelled."""
+        One that waits for somebody outside has not run; unless it was approved meanwhile.
+        """
+        tool = (self._manager.tools or {}).get(tool_name)
+        if tool is None:
+            return False
+        return may_run_again(tool.tool_def.metadata) or (tool.tool_def.defer and not approved)
+
+    async def call(self, planned: PlannedCall, *, approved: bool = False) -> ToolOutcome | OpenCall:
+        """Run a tool; whatever goes wrong inside is an outcome, except being cancelled.
+
+        A tool of the page, or one that needs a person's approval, is left open.
+        """
         call = replace(planned.call, tool_call_id=planned.wire_id)
         try:
             await self._hooks.starting_call(planned.info)
-            outcome = await self._run(planned, call)
-            await self._hooks.finished_call(planned.info, outcome.info)
-        except (CallDeferred, ApprovalRequired):
-            return failed(planned, _NEEDS_PERSON.format(name=call.tool_name))
+            outcome = await self._run(planned, call, approved=approved)
+            if isinstance(outcome, ToolOutcome):
+                await self._hooks.finished_call(planned.info, outcome.info)
+        except CallDeferred:
+            return OpenCall(planned=planned)
+        except ApprovalRequired:
+            if approved:
+                return failed(planned, _ASKS_AGAIN.format(name=call.tool_name))
+            return OpenCall(planned=planned, needs_approval=True)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -130,14 +151,19 @@ class Toolbox:
             return failed(planned, public_text(error, self._ids))
         return outcome
 
-    async def _run(self, planned: PlannedCall, call: ToolCallPart) -> ToolOutcome:
+    async def _run(
+        self, planned: PlannedCall, call: ToolCallPart, *, approved: bool
+    ) -> ToolOutcome | OpenCall:
         manager = self._manager
         try:
-            validated = await manager.validate_tool_call(call, wrap_validation_errors=False)
+            validated = await manager.validate_tool_call(
+                call, approved=approved, wrap_validation_errors=False
+            )
         except (ValidationError, ModelRetry, ToolFailed) as error:
             return self._refuse(planned, error)
-        if validated.tool is not None and validated.tool.tool_def.defer:
-            return failed(planned, _NEEDS_PERSON.format(name=call.tool_name))
+        kind = validated.tool.tool_def.kind if validated.tool is not None else None
+        if kind == "external" or (kind == "unapproved" and not approved):
+            return OpenCall(planned=planned, needs_approval=kind == "unapproved")
         try:
             value = await manager.execute_tool_call(validated, wrap_validation_errors=False)
         except (ModelRetry, ToolFailed) as error:

@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from ramet.chat.settling import NOT_FINISHED
 from ramet.core.fence import Fence
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.messages import user_message
@@ -163,7 +164,7 @@ def test_a_call_that_never_ended_is_told_as_interrupted(store: StepStore) -> Non
     journal.add_response(0, ModelResponse(parts=calls), ["w1", "w2"])
     journal.add_result("w2", ModelRequest(parts=[ToolReturnPart("look", "seen", "n2")]))
     pending: JsonObject = {**call("w1"), "state": "input-available"}
-    settled = settle_parts([STEP, pending, call("w2", output="seen")], reason="interrupted")
+    settled = settle_parts([STEP, pending, call("w2", output="seen")], reason=NOT_FINISHED)
     told = history(store, QUESTION, answer(*settled), user_message("m2", "and?"))
     returns = [part for part in told[2].parts if isinstance(part, ToolReturnPart)]
     assert {(part.tool_call_id, part.outcome) for part in returns} == {

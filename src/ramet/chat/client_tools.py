@@ -1,0 +1,124 @@
+"""Takes what pages answer to tool calls: the first answer stands, is stored, then told to all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ramet.chat.continuation_store import Wish
+from ramet.chat.continuing import Continuing
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.ports import ChatPorts
+from ramet.chat.turn import Message
+from ramet.chat.turns import Turns
+from ramet.connections.connection import Connection
+from ramet.connections.link import ClientLink
+from ramet.core.failpoints import failpoint
+from ramet.core.json import JsonObject
+from ramet.core.public_errors import public_text
+from ramet.errors import ChunkTooLarge, StorageError
+from ramet.protocol import chunks, frames
+from ramet.protocol.client_answers import answer_chunk, call_part
+from ramet.protocol.incoming import ToolApproval, ToolResult
+from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.parts import apply_chunk_to_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a tool call is."""
+
+    message: Message
+    """The answer that has it, as clients see it."""
+    stored: Message | None
+    """The same as the transcript has it; None when the call is in the log of a stream only."""
+    live: LiveTurn | None
+    """The turn that writes to the answer now."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the call was made by the turn that streams: the log has it, and goes on."""
+        return self.live is not None and not (
+            self.live.plan.continuation and self.stored is not None
+        )
+
+
+class ClientAnswers:
+    """Results and approvals that pages send."""
+
+    def __init__(
+        self,
+        ports: ChatPorts,
+        turns: Turns,
+        continuing: Continuing,
+        *,
+        park: Callable[[ClientLink], None],
+    ) -> None:
+        self._ports = ports
+        self._turns = turns
+        self._continuing = continuing
+        self._park = park
+
+    def take(self, connection: Connection, answer: ToolResult | ToolApproval) -> None:
+        """Store an answer and tell everybody; one to a call that is not open changes nothing."""
+        try:
+            changed = self._take(connection.link, answer)
+        except (StorageError, ChunkTooLarge) as error:
+            self._ports.errors.report(error)
+            text = public_text(error, self._ports.context.ids)
+            connection.send_frame(frames.ramet_error(text))
+            return
+        if not changed:
+            return
+        if answer.auto_continue:
+            self._park(connection.link)
+        self._continuing.recheck()
+
+    def _take(self, sender: ClientLink, answer: ToolResult | ToolApproval) -> bool:
+        place = self._place_of(answer.tool_call_id)
+        part = None if place is None else call_part(place.message, answer.tool_call_id)
+        chunk = None if part is None else answer_chunk(part, answer)
+        if place is None or chunk is None:
+            return False
+        with self._ports.transcript.changing():
+            if answer.auto_continue:
+                tools = answer.client_tools if isinstance(answer, ToolResult) else None
+                wish = Wish(message_id=str(place.message["id"]), client_tools=tools)
+                self._continuing.wish(wish, sender)
+            if place.stored is not None and not place.streams:
+                self._ports.transcript.put(_with_chunk(place.stored, chunk))
+                self._keep_for_recovery(place.stored, chunk)
+        failpoint("chat.answer.stored")
+        self._show(place, chunk)
+        return True
+
+    def _show(self, place: _Place, chunk: JsonObject) -> None:
+        live = place.live
+        if live is not None and place.streams and live.write is not None:
+            live.write(chunk)
+        elif live is not None and live.answer is not None:
+            live.answer.add(chunk)
+        self._ports.clients.broadcast_frame(
+            frames.message_updated(_with_chunk(place.message, chunk))
+        )
+
+    def _place_of(self, tool_call_id: str) -> _Place | None:
+        stored = self._ports.transcript.of_call(tool_call_id)
+        for live in self._turns:
+            message = None if live.answer is None else live.answer.message()
+            if message is not None and call_part(message, tool_call_id) is not None:
+                return _Place(message=message, stored=stored, live=live)
+        return None if stored is None else _Place(message=stored, stored=stored, live=None)
+
+    def _keep_for_recovery(self, message: Message, chunk: JsonObject) -> None:
+        """Give the log of a lost turn the answer too: the turn that goes on begins with the log."""
+        ports = self._ports
+        for turn in ports.turns.unfinished():
+            if turn.assistant_message_id == message["id"] and not turn.continuation:
+                live = self._turns.find(turn.request_id)
+                stream = ports.log.of_turn(turn.turn_id)
+                behind = stream.stream_id if stream is not None else live and live.plan.resumes
+                if behind:
+                    ports.log.append_behind(behind, chunks.chunk_body(chunk))
+
+
+def _with_chunk(message: Message, chunk: JsonObject) -> Message:
+    return with_parts(message, apply_chunk_to_parts(parts_of(message), chunk))
