@@ -4,8 +4,10 @@ from importlib import import_module
 
 _HOMES = {
     "ramet.agent.agent": ("Agent",),
+    "ramet.agent_tools.detached_options": ("Detached", "Milestones", "Notify"),
     "ramet.agent_tools.records": (
         "ChildRun",
+        "DetachedRun",
         "Inspection",
         "Milestone",
         "Progress",
@@ -68,6 +70,8 @@ __all__ = [
     "ChildRun",
     "Connection",
     "Debounce",
+    "Detached",
+    "DetachedRun",
     "FiberContext",
     "FiberInspection",
     "FiberResult",
@@ -75,6 +79,8 @@ __all__ = [
     "Inspection",
     "InterruptedFiber",
     "Milestone",
+    "Milestones",
+    "Notify",
     "Progress",
     "QueueItem",
     "RametError",

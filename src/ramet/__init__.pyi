@@ -1,5 +1,9 @@
 from ramet.agent.agent import Agent as Agent
+from ramet.agent_tools.detached_options import Detached as Detached
+from ramet.agent_tools.detached_options import Milestones as Milestones
+from ramet.agent_tools.detached_options import Notify as Notify
 from ramet.agent_tools.records import ChildRun as ChildRun
+from ramet.agent_tools.records import DetachedRun as DetachedRun
 from ramet.agent_tools.records import Inspection as Inspection
 from ramet.agent_tools.records import Milestone as Milestone
 from ramet.agent_tools.records import Progress as Progress

@@ -7,6 +7,7 @@ from typing import Protocol
 from ramet.agent.context import AgentContext
 from ramet.agent_tools.records import Progress, RunInfo, RunResult
 from ramet.connections.connection import Connection
+from ramet.core.callbacks import callback_name, find_callback, run_callback
 from ramet.core.current import working_for
 from ramet.core.http import Request, Response, Target, Verdict
 from ramet.core.json import JsonObject
@@ -15,6 +16,9 @@ from ramet.fibers.records import InterruptedFiber
 from ramet.protocol import frames
 
 _log = logging.getLogger("ramet.agent")
+
+_FINISH_ARGUMENTS = 2
+"""The callback of a detached run gets the run and its result."""
 
 NO_MESSAGE_HANDLER = "This agent takes no messages of its own, and the frame is not one it knows."
 
@@ -118,6 +122,19 @@ class Hooks:
         """Run `on_agent_tool_finish`."""
         with working_for(self._agent):
             await _finished(self._agent.on_agent_tool_finish(run, result))
+
+    def finish_callback(self, method: object) -> str:
+        """The name under which a method for the end of a detached run is stored (AT-231)."""
+        return callback_name(self._agent, method, gives=_FINISH_ARGUMENTS)
+
+    async def run_finish_callback(self, name: str, run: RunInfo, result: RunResult[object]) -> None:
+        """Call that method, unless the agent does not have it any more (AT-250, AT-267)."""
+        callback = find_callback(self._agent, name)
+        if callback is None:
+            _log.warning("%s has no method %r any more", self._context.path, name)
+            return
+        with working_for(self._agent):
+            await run_callback(callback, (run, result))
 
     def agent_tool_progress(self, run: RunInfo, progress: Progress) -> None:
         """Run `on_progress`; nothing waits for it."""

@@ -14,7 +14,8 @@ from ramet.agent.durable import Durable
 from ramet.agent.hooks import Hooked, Hooks
 from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.agent.stubs import Stub
-from ramet.agent_tools.feature import AgentToolPorts, AgentTools
+from ramet.agent_tools.detached import TICK
+from ramet.agent_tools.feature import AgentToolPorts, AgentTools, DetachedPorts
 from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
@@ -77,7 +78,8 @@ class AgentRuntime:
         self.durable = Durable(
             context, agent=agent, hooks=self.hooks, alarm=self.alarm, internal=self.internal
         )
-        self.agent_tools = AgentTools(self._agent_tool_ports())
+        self.agent_tools = AgentTools(self._agent_tool_ports(), self._detached_ports())
+        self.internal[TICK] = self.agent_tools.detached.tick
         self.rpc = RpcDispatcher(
             agent,
             rpc_table,
@@ -207,6 +209,9 @@ class AgentRuntime:
             host_options=context.host_options,
             chunks=ChildChunks(context),
         )
+
+    def _detached_ports(self) -> DetachedPorts:
+        return DetachedPorts(waking=self.durable.schedules, callbacks=self.hooks)
 
 
 def _utf8_bytes(text: str) -> int:

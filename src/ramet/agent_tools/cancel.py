@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ramet.agent_tools.detached import DetachedRuns
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.protocol.run_events import HARD_TERMINAL
 
@@ -11,6 +12,7 @@ class Cancellation:
     """Cancels the runs of one parent by id."""
 
     dispatcher: Dispatcher
+    detached: DetachedRuns
 
     async def cancel(self, run_id: str, reason: str | None) -> None:
         """Tell a run's child to stop; nothing happens for an unknown or finished run (AT-186).
@@ -19,6 +21,9 @@ class Cancellation:
         """
         run = self.dispatcher.runs.get(run_id)
         if run is None or run.status in HARD_TERMINAL:
+            return
+        if run.detached:
+            await self.detached.cancel(run, reason)
             return
         live = self.dispatcher.in_flight.get(run_id)
         if live is not None and not live.child_started:

@@ -89,7 +89,7 @@ class RunTasks:
 
     async def _new(self, live: LiveRun, input: object) -> None:
         try:
-            first = await self._started(live, input)
+            first = await self.started(live, input)
         except CancelPosted:
             await self._end(live, await self.cancel_child(live))
         except Exception as error:  # noqa: BLE001 - raised in the callers; the row must not stay open
@@ -98,7 +98,7 @@ class RunTasks:
         else:
             await self._end(live, await self._watched(live, first))
 
-    async def _started(self, live: LiveRun, input: object) -> Inspection:
+    async def started(self, live: LiveRun, input: object) -> Inspection:
         """Tell the parent's hook and the clients, then start the child (AT-037)."""
         with live.interruptible(CHILD_PATIENCE):
             await self.ports.hooks.agent_tool_started(live.feed.run.info())

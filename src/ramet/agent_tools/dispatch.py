@@ -1,10 +1,13 @@
 """Dispatches runs: a new id registers and starts one, a known id leads to the run that has it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ramet.agent_tools.carry_out import RunTasks
 from ramet.agent_tools.children import Child, check_adapter
+from ramet.agent_tools.detached_observers import DetachedObservers
+from ramet.agent_tools.detached_terms import DetachedTerms
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.frame_store import FrameStore
 from ramet.agent_tools.in_flight import RunsInFlight
@@ -48,7 +51,7 @@ class RunOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
+class CheckedOrder:
     """An order with everything that can be wrong with it found before anything is written."""
 
     order: RunOrder
@@ -71,6 +74,7 @@ class Dispatcher:
     frames: FrameStore
     in_flight: RunsInFlight
     tasks: RunTasks
+    observers: DetachedObservers
 
     async def run(self, order: RunOrder, signal: AbortSignal | None) -> RunResult[object]:
         """Run a child as a tool, or join the run that has the id, and wait for its result.
@@ -82,8 +86,11 @@ class Dispatcher:
             NotJson: The preview or the display is nothing JSON can carry.
             Exception: What `on_agent_tool_start` or the child's start raised.
         """
-        checked = self._check(order)
-        found = self._known(checked) or self._new(checked)
+        checked = self.check(order)
+        known = self.known(checked)
+        if known is not None and known.detached:
+            return result_of(await self.observers.ended(known, signal), checked.wanted)
+        found = self._joined(checked, known) or self._new(checked)
         if isinstance(found, LiveRun):
             found.wanted = found.wanted or checked.wanted
             found = await found.outcome(signal)
@@ -112,7 +119,8 @@ class Dispatcher:
             cls = object
         return self._child(run, cls)
 
-    def _check(self, order: RunOrder) -> _Checked:
+    def check(self, order: RunOrder) -> CheckedOrder:
+        """Find everything that can be wrong with an order before anything is written."""
         _check_arguments(order)
         agent_type = self.ports.classes.name_of(order.cls)
         check_adapter(order.cls)
@@ -123,7 +131,7 @@ class Dispatcher:
         tool_call_id = now.tool_call_id if now else None
         position = next(now.run_positions) if now and tool_call_id else None
         root = self.ports.turn_root()
-        return _Checked(
+        return CheckedOrder(
             order=order,
             agent_type=agent_type,
             preview=preview,
@@ -145,11 +153,16 @@ class Dispatcher:
 
         return run_id_of_call(tool_call_id, position, root=root, taken_by_another=taken_by_another)
 
-    def _known(self, checked: _Checked) -> LiveRun | StoredRun | None:
+    def known(self, checked: CheckedOrder) -> StoredRun | None:
+        """The run that has the id already; raises `RunBelongsToAnother` when it may not be had."""
         run = self.runs.get(checked.run_id)
+        if run is not None:
+            self._check_same(run, checked)
+        return run
+
+    def _joined(self, checked: CheckedOrder, run: StoredRun | None) -> LiveRun | StoredRun | None:
         if run is None:
             return None
-        self._check_same(run, checked)
         live = self.in_flight.get(checked.run_id)
         if live is not None:
             live.input = checked.order.input
@@ -161,7 +174,7 @@ class Dispatcher:
         self.tasks.attach(live)
         return live
 
-    def _check_same(self, run: StoredRun, checked: _Checked) -> None:
+    def _check_same(self, run: StoredRun, checked: CheckedOrder) -> None:
         if run.agent_type != checked.agent_type:
             raise RunBelongsToAnother(
                 f"The run id {run.run_id!r} is a run of {run.agent_type}, not of "
@@ -173,8 +186,27 @@ class Dispatcher:
                 "give this run an id of its own"
             )
 
-    def _new(self, checked: _Checked) -> LiveRun | StoredRun:
-        """Register a run with its child in one commit and start its task, or refuse it (D19)."""
+    def _new(self, checked: CheckedOrder) -> LiveRun | StoredRun:
+        found = self.register(checked)
+        if isinstance(found, LiveRun):
+            order = checked.order
+            self.tasks.begin(found, None if order.input is ABSENT else order.input)
+        return found
+
+    def register(
+        self,
+        checked: CheckedOrder,
+        *,
+        terms: DetachedTerms | None = None,
+        arm: Callable[[], object] | None = None,
+    ) -> LiveRun | StoredRun:
+        """Register a run with its child in one commit, or refuse it (D19).
+
+        Args:
+            checked: The order.
+            terms: How it reports back, if nobody waits for it.
+            arm: Called before a run is registered, with what has to stand before it (D6).
+        """
         refused = self._refused()
         order, now = checked.order, self.ports.clock.now_ms()
         run = StoredRun(
@@ -190,7 +222,10 @@ class Dispatcher:
             completed_at=None if refused is None else now,
             call_position=checked.call_position,
             recovery_root=checked.root,
+            detachment=terms.begun(now) if terms is not None and refused is None else None,
         )
+        if arm is not None and refused is None:
+            arm()
         feed = Feed(self.ports, self.frames, run)
         with self.ports.database.transaction():
             self.runs.add(run)
@@ -201,11 +236,9 @@ class Dispatcher:
                 return run
             self.ports.registry.add(run.agent_type, run.run_id)
         failpoint("run.registered")
-        live = LiveRun(
+        return LiveRun(
             self._child(run, order.cls), feed, clock=self.ports.clock, fence=self.ports.fence
         )
-        self.tasks.begin(live, None if order.input is ABSENT else order.input)
-        return live
 
     def _refused(self) -> str | None:
         cap = self.ports.options.max_concurrent_agent_tools

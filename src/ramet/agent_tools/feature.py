@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 
 from ramet.agent_tools.cancel import Cancellation
 from ramet.agent_tools.carry_out import RunTasks
+from ramet.agent_tools.detached import DetachedPorts, DetachedRuns
+from ramet.agent_tools.detached_observers import DetachedObservers
 from ramet.agent_tools.dispatch import Dispatcher, RunOrder
 from ramet.agent_tools.finalize import Finalizer
 from ramet.agent_tools.frame_store import FrameStore
@@ -12,7 +14,7 @@ from ramet.agent_tools.in_flight import RunsInFlight
 from ramet.agent_tools.look_up import LookUp
 from ramet.agent_tools.observe import Observer
 from ramet.agent_tools.ports import AgentToolPorts
-from ramet.agent_tools.records import RunInfo, RunInspection, RunResult
+from ramet.agent_tools.records import DetachedRun, RunInfo, RunInspection, RunResult
 from ramet.agent_tools.recovery import Recovery
 from ramet.agent_tools.replay import Replay
 from ramet.agent_tools.retention import Retention
@@ -21,13 +23,13 @@ from ramet.connections.connection import Connection
 from ramet.core.signals import AbortSignal
 from ramet.protocol.run_events import RunStatus
 
-__all__ = ["AgentToolPorts", "AgentTools"]
+__all__ = ["AgentToolPorts", "AgentTools", "DetachedPorts"]
 
 
 class AgentTools:
     """The runs of one parent agent."""
 
-    def __init__(self, ports: AgentToolPorts) -> None:
+    def __init__(self, ports: AgentToolPorts, detached: DetachedPorts) -> None:
         runs, frames, in_flight = (
             RunStore(ports.database),
             FrameStore(ports.database),
@@ -41,13 +43,19 @@ class AgentTools:
             finalizer=Finalizer(ports, runs),
         )
         dispatcher = Dispatcher(
-            ports=ports, runs=runs, frames=frames, in_flight=in_flight, tasks=tasks
+            ports=ports,
+            runs=runs,
+            frames=frames,
+            in_flight=in_flight,
+            tasks=tasks,
+            observers=DetachedObservers(),
         )
+        self.detached = DetachedRuns(dispatcher, detached)
         self._in_flight = in_flight
         self._dispatcher = dispatcher
         self._recovery = Recovery(ports=ports, dispatcher=dispatcher, tasks=tasks)
         self._replay = Replay(ports=ports, dispatcher=dispatcher)
-        self._cancellation = Cancellation(dispatcher=dispatcher)
+        self._cancellation = Cancellation(dispatcher=dispatcher, detached=self.detached)
         self._retention = Retention(ports=ports, dispatcher=dispatcher)
         self._look_up = LookUp(ports=ports, dispatcher=dispatcher)
 
@@ -58,6 +66,7 @@ class AgentTools:
     def recover_unfinished(self) -> None:
         """Take up what was noted, in the background; after `on_start`."""
         self._recovery.begin()
+        self.detached.take_up()
 
     def replay_to(self, connection: Connection) -> None:
         """Send the runs there are to a new connection."""
@@ -71,11 +80,19 @@ class AgentTools:
         """Why the instance may not be evicted now; None when it may (D14)."""
         if len(self._in_flight):
             return "an agent-tool run is under way"
+        if (reporting := self.detached.busy()) is not None:
+            return reporting
         return "a client is being sent the runs there are" if self._replay.busy() else None
 
     async def run(self, order: RunOrder, signal: AbortSignal | None) -> RunResult[object]:
         """Run a child as a tool and wait for its result; see `Dispatcher.run`."""
         return await self._dispatcher.run(order, signal)
+
+    async def let_go(
+        self, order: RunOrder, asked: object, signal: AbortSignal | None
+    ) -> DetachedRun:
+        """Run a child as a tool that reports back by itself; see `DetachedRuns.dispatch`."""
+        return await self.detached.dispatch(order, asked, signal)
 
     async def cancel(self, run_id: str, reason: str | None) -> None:
         """Tell a run's child to stop."""

@@ -4,6 +4,7 @@ The numbers: `started` is 0, each further frame one more. Chunk *i* of the child
 count of frames before it that are no chunks. Those have rows: the numbers outlive a restart.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, Self
 
@@ -39,6 +40,8 @@ class Feed:
         self.activity = 0
         """How many items came that had not been there before."""
 
+        self.on_signal: Callable[[StoredChunk], object] | None = None
+        """Told of each progress and milestone that was passed on."""
     @classmethod
     def resume(cls, ports: AgentToolPorts, frames: FrameStore, run: StoredRun) -> Self:
         """Take up the numbering where the stored frames leave it.
@@ -119,6 +122,8 @@ class Feed:
 
     def _add(self, kind: FrameKind, *, body: str | None = None) -> int:
         number, position = self._place()
+        if self.on_signal is not None:
+            self.on_signal(item)
         frame = StoredFrame(
             run_id=self.run.run_id, number=number, kind=kind, position=position, body=body
         )

@@ -55,7 +55,8 @@ class LookUp:
             self.ports.fence.check()
             child_error = public_text(error, self.ports.ids)
         ending = ending_of(child)
-        if run.status == "interrupted" and ending is not None and ending.status in HARD_TERMINAL:
+        lost = run.status == "interrupted" and not run.detached
+        if lost and ending is not None and ending.status in HARD_TERMINAL:
             await self.dispatcher.repair(run)
         run = self.dispatcher.runs.get(run_id) or run
         under_way = run.status in {"starting", "running"}

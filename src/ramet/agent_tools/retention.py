@@ -1,7 +1,7 @@
 """Clears runs: the child with all it stored, then the row and its frames."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ramet.agent_tools.dispatch import Dispatcher
@@ -44,6 +44,7 @@ class Retention:
             self.ports.registry.remove(run.agent_type, run.run_id)
             self.dispatcher.frames.delete(run.run_id)
             self.dispatcher.runs.delete(run.run_id)
+        self.dispatcher.observers.tell(replace(run, status="aborted", error=CLEARING))
 
     async def _stop(self, run: StoredRun) -> None:
         """End a run that is under way as cancelled; who waits for it is told (AT-327)."""

@@ -1,14 +1,16 @@
 """The registry of runs in the parent's database: the table `cf_agent_tool_runs`."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
+from ramet.agent_tools.detachment import Detachment, MilestoneWishes, SlotName
 from ramet.agent_tools.policy import Ending
-from ramet.agent_tools.records import RunInfo
-from ramet.core.json import JsonValue, dumps, loads_or_raw
-from ramet.protocol.run_events import Absent, InterruptedReason, RunStatus
-from ramet.storage import Database, Row
+from ramet.agent_tools.stored_run import StoredRun, run_of
+from ramet.core.json import JsonValue, dumps
+from ramet.protocol.run_events import Absent
+from ramet.storage import Database
+
+__all__ = ["RunStore", "StoredRun", "create_runs", "index_outstanding"]
 
 CREATE_TABLE = """
 CREATE TABLE cf_agent_tool_runs (
@@ -52,6 +54,11 @@ CREATE INDEX cf_agent_tool_runs_by_time ON cf_agent_tool_runs (started_at)
 CREATE_UNFINISHED_INDEX = """
 CREATE INDEX cf_agent_tool_runs_unfinished ON cf_agent_tool_runs (started_at)
 WHERE status IN ('starting', 'running')
+"""
+
+CREATE_OUTSTANDING_INDEX = """
+CREATE INDEX cf_agent_tool_runs_outstanding ON cf_agent_tool_runs (started_at)
+WHERE detached = 1 AND finish_delivered_at IS NULL
 """
 
 INSERT = """
@@ -105,6 +112,38 @@ UPDATE cf_agent_tool_runs
 SET output_json = coalesce(output_json, ?), summary = coalesce(summary, ?)
 WHERE run_id = ? AND status = 'completed'
 """
+LET_GO = """
+UPDATE cf_agent_tool_runs
+SET detached = 1, detached_on_finish = ?, detached_notify_source = ?, detached_max_budget_at = ?,
+    detached_no_progress_budget_ms = ?, detached_on_milestones = ?
+WHERE run_id = ?
+"""
+OUTSTANDING = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE detached = 1 AND finish_delivered_at IS NULL ORDER BY started_at, rowid
+"""
+COUNT_LET_GO = """
+SELECT count(*) AS active FROM cf_agent_tool_runs
+WHERE status IN ('starting', 'running') AND detached = 1
+"""
+CLAIM: Mapping[SlotName, str] = {
+    "finish": """
+UPDATE cf_agent_tool_runs SET finish_claimed_at = ?
+WHERE run_id = ? AND detached = 1 AND finish_delivered_at IS NULL
+    AND (finish_claimed_at IS NULL OR finish_claimed_at <= ?)
+""",
+    "give-up": """
+UPDATE cf_agent_tool_runs SET give_up_claimed_at = ?
+WHERE run_id = ? AND detached = 1 AND give_up_delivered_at IS NULL
+    AND (give_up_claimed_at IS NULL OR give_up_claimed_at <= ?)
+""",
+}
+DELIVERED: Mapping[SlotName, str] = {
+    "finish": "UPDATE cf_agent_tool_runs SET finish_delivered_at = ? WHERE run_id = ?",
+    "give-up": "UPDATE cf_agent_tool_runs SET give_up_delivered_at = ? WHERE run_id = ?",
+}
+SIGNALLED = "UPDATE cf_agent_tool_runs SET last_progress_at = ? WHERE run_id = ?"
+KEEP_WISHES = "UPDATE cf_agent_tool_runs SET detached_on_milestones = ? WHERE run_id = ?"
 DELETE = "DELETE FROM cf_agent_tool_runs WHERE run_id = ?"
 
 _IDS_AT_ONCE = 500
@@ -116,52 +155,9 @@ def create_runs(database: Database) -> None:
         database.run(statement)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRun:
-    """One run as the parent keeps it."""
-
-    run_id: str
-    agent_type: str
-    status: RunStatus
-    parent_tool_call_id: str | None = None
-    input_preview: JsonValue | Absent = Absent.ABSENT
-    display: JsonValue = None
-    display_order: int = 0
-    summary: str | None = None
-    output: JsonValue | Absent = Absent.ABSENT
-    error: str | None = None
-    reason: InterruptedReason | None = None
-    child_still_running: bool | None = None
-    detached: bool = False
-    notify_source: str | None = None
-    started_at: int = 0
-    completed_at: int | None = None
-    call_position: int | None = None
-    """Which run of its tool call this is, from 0; None outside a tool call."""
-    ordinal: int = 0
-    """Tells runs of one millisecond apart: a later one has a higher number."""
-    recovery_root: str | None = None
-    """The turn the run belongs to; None outside a turn."""
-
-    @property
-    def age(self) -> tuple[int, int]:
-        """Sorts runs by when they were started, the oldest first."""
-        return self.started_at, self.ordinal
-
-    def info(self) -> RunInfo:
-        """The run as hooks are told of it."""
-        return RunInfo(
-            run_id=self.run_id,
-            agent_type=self.agent_type,
-            status=self.status,
-            parent_tool_call_id=self.parent_tool_call_id,
-            input_preview=self.input_preview,
-            display=self.display,
-            display_order=self.display_order,
-            notify_source=self.notify_source,
-            started_at=self.started_at,
-            completed_at=self.completed_at,
-        )
+def index_outstanding(database: Database) -> None:
+    """Find runs that have still to report back without reading the others."""
+    database.run(CREATE_OUTSTANDING_INDEX)
 
 
 class RunStore:
@@ -187,19 +183,21 @@ class RunStore:
             run.call_position,
             run.recovery_root,
         )
+        if run.detachment is not None:
+            self._let_go(run.run_id, run.detachment)
 
     def get(self, run_id: str) -> StoredRun | None:
         """One run; None when there is none of that id."""
         row = self._database.one(GET, run_id)
-        return None if row is None else _run(row)
+        return None if row is None else run_of(row)
 
     def unfinished(self) -> list[StoredRun]:
         """All runs that are starting or running, oldest first."""
-        return [_run(row) for row in self._database.query(UNFINISHED)]
+        return [run_of(row) for row in self._database.query(UNFINISHED)]
 
     def unfinished_awaited(self) -> list[StoredRun]:
         """The runs that are starting or running and that somebody waits for, oldest first."""
-        return [_run(row) for row in self._database.query(UNFINISHED_AWAITED)]
+        return [run_of(row) for row in self._database.query(UNFINISHED_AWAITED)]
 
     def count_unfinished(self) -> int:
         """How many runs hold a slot (AT-192)."""
@@ -208,14 +206,14 @@ class RunStore:
 
     def newest(self, limit: int) -> list[StoredRun]:
         """The newest runs, newest first."""
-        return [_run(row) for row in self._database.query(NEWEST, limit)]
+        return [run_of(row) for row in self._database.query(NEWEST, limit)]
 
     def of_calls(self, tool_call_ids: Collection[str], limit: int) -> list[StoredRun]:
         """The newest runs of some tool calls, newest first."""
         found: list[StoredRun] = []
         for some in _batches(tool_call_ids):
             rows = self._database.query(OF_CALLS, dumps(some), limit)
-            found.extend(_run(row) for row in rows)
+            found.extend(run_of(row) for row in rows)
         return sorted(found, key=lambda run: run.age, reverse=True)[:limit]
 
     def matching(
@@ -229,7 +227,7 @@ class RunStore:
         """The runs that fit all that is given, oldest first."""
         wanted = None if statuses is None else dumps(statuses)
         rows = self._database.query(LISTED, agent_type, parent_tool_call_id, wanted, started_before)
-        return [_run(row) for row in rows]
+        return [run_of(row) for row in rows]
 
     def mark_running(self, run_id: str) -> bool:
         """Move a run from starting to running; nothing else is changed (AT-039)."""
@@ -255,38 +253,45 @@ class RunStore:
         """Add what a completed run lacks of its result; nothing that is there changes (AT-060)."""
         self._database.run(FILL, _json(ending.output), ending.summary, run_id)
 
+    def outstanding(self) -> list[StoredRun]:
+        """The detached runs whose end is not delivered, whatever it is; oldest first (AT-240)."""
+        return [run_of(row) for row in self._database.query(OUTSTANDING)]
+
+    def count_let_go(self) -> int:
+        """How many detached runs are starting or running (AT-266)."""
+        row = self._database.one(COUNT_LET_GO)
+        return 0 if row is None else row["active"]
+
+    def claim(self, run_id: str, slot: SlotName, *, now: int, lease: int) -> bool:
+        """Take a delivery on; False when it was made, or somebody else is at it (AT-246)."""
+        return self._database.run(CLAIM[slot], now, run_id, now - lease) > 0
+
+    def delivered(self, run_id: str, slot: SlotName, now: int) -> None:
+        """Record that a delivery was made."""
+        self._database.run(DELIVERED[slot], now, run_id)
+
+    def signalled(self, run_id: str, now: int) -> None:
+        """Record when a detached run gave its last sign (AT-282)."""
+        self._database.run(SIGNALLED, now, run_id)
+
+    def keep_wishes(self, run_id: str, wishes: MilestoneWishes) -> None:
+        """Record which milestones are still to be told of."""
+        self._database.run(KEEP_WISHES, wishes.text(), run_id)
+
     def delete(self, run_id: str) -> None:
         """Forget a run."""
         self._database.run(DELETE, run_id)
 
-
-def _run(row: Row) -> StoredRun:
-    still = row["child_still_running"]
-    return StoredRun(
-        run_id=row["run_id"],
-        agent_type=row["agent_type"],
-        status=row["status"],
-        parent_tool_call_id=row["parent_tool_call_id"],
-        input_preview=_value(row["input_preview"]),
-        display=loads_or_raw(row["display_metadata"]),
-        display_order=row["display_order"],
-        summary=row["summary"],
-        output=_value(row["output_json"]),
-        error=row["error_message"],
-        reason=row["interrupted_reason"],
-        child_still_running=None if still is None else bool(still),
-        detached=bool(row["detached"]),
-        notify_source=row["detached_notify_source"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        call_position=row["call_position"],
-        recovery_root=row["recovery_root"],
-        ordinal=row["ordinal"],
-    )
-
-
-def _value(text: str | None) -> JsonValue | Absent:
-    return Absent.ABSENT if text is None else loads_or_raw(text)
+    def _let_go(self, run_id: str, detachment: Detachment) -> None:
+        self._database.run(
+            LET_GO,
+            detachment.on_finish,
+            detachment.notify_source,
+            detachment.max_budget_at,
+            detachment.no_progress_ms,
+            None if detachment.milestones is None else detachment.milestones.text(),
+            run_id,
+        )
 
 
 def _json(value: JsonValue | Absent) -> str | None:

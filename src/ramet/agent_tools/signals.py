@@ -1,6 +1,6 @@
 """Reads what a child's progress and milestone chunks say."""
 
-from ramet.agent_tools.records import Progress
+from ramet.agent_tools.records import Milestone, Progress
 from ramet.core.json import JsonObject, JsonValue, loads_object, text_at
 
 
@@ -16,6 +16,24 @@ def progress_of(body: str, *, at: int) -> Progress | None:
         milestone=text_at(data, "name"),
         data=data.get("data"),
         at=at,
+    )
+
+
+def milestone_of(body: str, *, at: int) -> Milestone | None:
+    """The milestone as it is told of; None if unreadable. `at` stands in for a missing time."""
+    data = _data(body)
+    name = text_at(data, "name") if data else None
+    if data is None or name is None:
+        return None
+    sequence, moment = data.get("sequence"), data.get("at")
+    return Milestone(
+        name=name,
+        sequence=sequence if isinstance(sequence, int) else 0,
+        at=moment if isinstance(moment, int) else at,
+        fraction=_number(data.get("fraction")),
+        message=text_at(data, "message"),
+        phase=text_at(data, "phase"),
+        data=data.get("data"),
     )
 
 

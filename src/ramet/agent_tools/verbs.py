@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeVar, overload
 
+from ramet.agent_tools.detached_options import Detached
 from ramet.agent_tools.dispatch import RunOrder
 from ramet.agent_tools.feature import AgentTools
-from ramet.agent_tools.records import RunInfo, RunInspection, RunResult
+from ramet.agent_tools.records import DetachedRun, RunInfo, RunInspection, RunResult
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
 from ramet.core.warn_once import warn_once
-from ramet.errors import InvalidArguments
 from ramet.protocol.run_events import ABSENT, RunStatus
 
 Output = TypeVar("Output")
@@ -74,6 +74,21 @@ class AgentToolVerbs:
         detached: Literal[False] = ...,
     ) -> RunResult[object]: ...
 
+    @overload
+    async def run_agent_tool(
+        self,
+        cls: type,
+        *,
+        input: object = ...,
+        run_id: str | None = ...,
+        parent_tool_call_id: str | None = ...,
+        display_order: int = ...,
+        signal: AbortSignal | None = ...,
+        input_preview: object = ...,
+        display: object = ...,
+        detached: Literal[True] | Detached,
+    ) -> DetachedRun: ...
+
     async def run_agent_tool(  # noqa: PLR0913 - the one dispatch primitive; everything is by name
         self,
         cls: type,
@@ -86,13 +101,17 @@ class AgentToolVerbs:
         signal: AbortSignal | None = None,
         input_preview: object = None,
         display: object = None,
-        detached: Literal[False] = False,
-    ) -> RunResult[Any]:  # the overloads say what is in it
+        detached: bool | Detached = False,
+    ) -> RunResult[Any] | DetachedRun:  # the overloads say what is in it
         """Run another agent as a tool: a sub-agent of its own, seen live by this agent's clients.
 
         The run is registered before the child starts, goes on when this call's connection goes,
         and is kept until it is cleared. The same run id again gives the same run: its result when
         it has ended, else the caller joins it. Cancelling the caller cancels the run.
+
+        With `detached` nobody waits: the call returns once the child has begun, and the run reports
+        back by itself when it ends, whatever happens to this process. Cancelling the caller changes
+        nothing of it then, and who waits for it with the same run id only watches.
 
         Args:
             cls: The child's class, given to `App`; a `Think`, an `AIChatAgent`, or any agent with
@@ -107,18 +126,19 @@ class AgentToolVerbs:
             signal: Aborting it cancels the run.
             input_preview: What is kept and shown of the input, in place of a preview made from it.
             display: How clients show the run, such as `{"name": "Research", "icon": "🔎"}`.
-            detached: Whether to let go of the run; only False so far.
+            detached: Whether to let go of the run; a `Detached` says how it reports back.
 
         Returns:
-            How the run ended; a child that failed is a result, not an exception.
+            How the run ended; a child that failed is a result, not an exception. With `detached`
+            the run as it has begun, or why it was refused.
 
         Raises:
             AgentNotRegistered: The class was not given to `App`.
             NotAnAgentTool: The class lacks methods of the adapter.
             RunBelongsToAnother: The run id is taken by another class or another question.
+            MethodNotFound, InvalidArguments, ValueError: `detached` asks for what cannot be.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
-        check_awaited(detached)
         order = RunOrder(
             cls=cls,
             input=input,
@@ -129,11 +149,14 @@ class AgentToolVerbs:
             input_preview=input_preview,
             display=display,
         )
+        if detached is not False:
+            return await self._ramet_agent_tools.let_go(order, detached, signal)
         return await self._ramet_agent_tools.run(order, signal)
 
     async def cancel_agent_tool(self, run_id: str, reason: str | None = None) -> None:
         """Tell a run's child to stop; whoever waits for the run gets what the child then reports.
 
+        A detached run ends as aborted at once, and its `on_finish` is called before this returns.
         Nothing happens for a run that is unknown or has ended.
         """
         await self._ramet_agent_tools.cancel(run_id, reason)
@@ -188,9 +211,3 @@ class AgentToolVerbs:
         del fraction, message, phase, milestone, data, persist
         warn_once(_log, type(self), NO_PROGRESS)
         return "inactive"
-
-
-def check_awaited(detached: object) -> None:
-    """Refuse a run that should report back by itself: that is not built yet."""
-    if detached:
-        raise InvalidArguments("Runs can only be awaited so far: leave detached at False")

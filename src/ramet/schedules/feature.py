@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 
 from ramet.core.callbacks import callback_name
+from ramet.core.json import JsonValue
 from ramet.core.options import RetryOptions
 from ramet.core.paths import AgentPath
 from ramet.core.payloads import dump_payload
@@ -132,20 +133,38 @@ class Schedules:
             and first <= row.timing.time <= last
         ]
 
-    def wake(self, handler: str, due_ms: int | None) -> None:
+    def wake(
+        self,
+        handler: str,
+        due_ms: int | None,
+        *,
+        payload: JsonValue = None,
+        delay: float | None = None,
+    ) -> None:
         """Have an internal handler of this agent called at a moment, in place of the one before.
 
         For features that have to go on after a crash: an agent that is not open then is opened.
         None takes the moment back. Users neither see nor name it (D16).
         """
         self._ports.fence.check()
-        id = f"{INTERNAL}{handler}:{owner_key(self._owner) or ''}"
+        id = self._waking_id(handler)
         if due_ms is None:
             self._root_side.remove(id, self._owner)
             return
-        timing = Timing(type="delayed", time=-(-due_ms // 1000))
-        new = NewSchedule(owner=self._owner, callback=handler, payload="null", timing=timing, id=id)
+        time = -(-due_ms // 1000)
+        new = NewSchedule(
+            owner=self._owner,
+            callback=handler,
+            payload=dump_payload(payload, what=f"The payload of {handler}"),
+            timing=Timing(type="delayed", time=time, delay_in_seconds=delay),
+            id=id,
+        )
         self._root_side.add(new)
+
+    def woken_at(self, handler: str) -> int | None:
+        """When `wake` is to have a handler called, in epoch milliseconds; None when it is not."""
+        rows = self._root_side.of_owner(self._owner, self._waking_id(handler))
+        return rows[0].timing.time * 1000 if rows else None
 
     def schedule_internal(self, handler: str, payload: object, *, delay: float) -> str:
         """Have an internal handler called once with a payload, after seconds; returns the id.
@@ -168,6 +187,9 @@ class Schedules:
         """Take back what `schedule_internal` gave the id of; False when it is gone."""
         self._ports.fence.check()
         return self._root_side.remove(id, self._owner) is not None
+
+    def _waking_id(self, handler: str) -> str:
+        return f"{INTERNAL}{handler}:{owner_key(self._owner) or ''}"
 
     @property
     def _root_side(self) -> RootSide:

@@ -41,7 +41,8 @@ INSERT INTO cf_agents_schedules (
     id, callback, payload, type, time, delayInSeconds, cron, intervalSeconds,
     created_at, retry_options, owner_path, owner_path_key
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET time = excluded.time, delayInSeconds = excluded.delayInSeconds
+ON CONFLICT (id) DO UPDATE
+SET time = excluded.time, delayInSeconds = excluded.delayInSeconds, payload = excluded.payload
 RETURNING rowid, *
 """
 ALIKE = """

@@ -71,7 +71,7 @@ async def test_a_result_that_cannot_be_stored_ends_its_run_all_the_same(
         ({"display_order": None}, "display_order must be a whole number, not None"),
         ({"display_order": 2**70}, "display_order must be a whole number"),
         ({"output": "Facts"}, "output must be a type, not the text 'Facts'"),
-        ({"detached": True}, "Runs can only be awaited so far: leave detached at False"),
+        ({"detached": "yes"}, "detached is True, False or a ramet.Detached, not 'yes'"),
         ({"cls": "Liar"}, "run_agent_tool takes an agent class, not 'Liar'"),
     ],
 )

@@ -1,0 +1,81 @@
+"""What is decided about detached runs, without doing it: cadence, budgets, when to look again."""
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+from ramet.agent_tools.detachment import Slot
+from ramet.agent_tools.records import Inspection
+from ramet.agent_tools.stored_run import StoredRun
+
+CADENCE: Final = (5, 15, 30, 120)
+"""Seconds to the first tick, and from each tick to the next; the last one goes on (AT-020)."""
+LEASE_MS: Final = 60_000
+"""How long a delivery that was taken on keeps others away (AT-246)."""
+MANY_RUNS: Final = 50
+"""How many detached runs may be under way before that looks like a fault (AT-266)."""
+NEVER_BEGUN_MS: Final = 120_000
+"""How long a run may be registered without its child knowing of it before it counts as lost."""
+
+GiveUp: TypeAlias = Literal["budget-exceeded", "no-progress"]
+
+
+def next_index(index: int) -> int:
+    """Which pause of the cadence follows a tick (AT-239)."""
+    return min(max(index, 0) + 1, len(CADENCE) - 1)
+
+
+def last_signal(run: StoredRun, inspection: Inspection | None) -> int | None:
+    """When a run last gave a sign, by its row and its child; None when it never did (AT-257)."""
+    moments = [run.detachment.last_progress_at if run.detachment else None]
+    if inspection is not None:
+        moments += [milestone.at for milestone in inspection.milestones]
+        moments.append(inspection.progress.at if inspection.progress else None)
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def over_budget(run: StoredRun, inspection: Inspection | None, *, now: int) -> GiveUp | None:
+    """Why a run whose child is at work is given up; None while it is not (AT-254 … AT-261)."""
+    terms = run.detachment
+    if terms is None:
+        return None
+    if terms.max_budget_at is not None and now >= terms.max_budget_at:
+        return "budget-exceeded"
+    signal, window = last_signal(run, inspection), terms.no_progress_ms
+    if signal is not None and window and now - signal >= window:
+        return "no-progress"
+    return None
+
+
+def was_never_begun(run: StoredRun, inspection: Inspection | None, *, now: int) -> bool:
+    """Whether the process that registered a run died before its child heard of it."""
+    waited = now - run.started_at
+    return run.status == "starting" and inspection is None and waited >= NEVER_BEGUN_MS
+
+
+def claimable(slot: Slot, *, now: int) -> bool:
+    """Whether a delivery can be taken on now; the store decides it again, atomically."""
+    free = slot.claimed_at is None or slot.claimed_at <= now - LEASE_MS
+    return slot.delivered_at is None and free
+
+
+def next_tick_ms(runs: Iterable[StoredRun], *, index: int, now: int) -> int:
+    """When to look again: by the cadence, or before if a budget or a lease ends sooner."""
+    soonest, latest = now + CADENCE[0] * 1000, now + CADENCE[index] * 1000
+    moments = [moment for run in runs for moment in _ends(run) if moment > now]
+    return min([latest, *(max(moment, soonest) for moment in moments)])
+
+
+def _ends(run: StoredRun) -> Iterable[int]:
+    """The moments at which something becomes due of a run, as far as its row tells."""
+    terms = run.detachment
+    if terms is None:
+        return
+    for slot in (terms.finish, terms.give_up):
+        if slot.claimed_at is not None and slot.delivered_at is None:
+            yield slot.claimed_at + LEASE_MS
+    if run.status not in {"starting", "running"}:
+        return
+    if terms.max_budget_at is not None:
+        yield terms.max_budget_at
+    if terms.last_progress_at is not None and terms.no_progress_ms:
+        yield terms.last_progress_at + terms.no_progress_ms

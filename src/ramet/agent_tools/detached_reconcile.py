@@ -1,0 +1,149 @@
+"""Looks at the runs that have still to report back: the tick that finds what nobody follows."""
+
+from dataclasses import dataclass, field, replace
+
+from ramet.agent_tools.detached_backbone import Backbone
+from ramet.agent_tools.detached_policy import GiveUp, claimable, over_budget, was_never_begun
+from ramet.agent_tools.detached_watch import DetachedTasks
+from ramet.agent_tools.detachment import Slot
+from ramet.agent_tools.dispatch import Dispatcher
+from ramet.agent_tools.observe import CHILD_PATIENCE
+from ramet.agent_tools.policy import (
+    CHILD_GONE,
+    Ending,
+    ending_of,
+    failure,
+    interruption,
+)
+from ramet.agent_tools.ports import AgentToolPorts
+from ramet.agent_tools.records import Inspection
+from ramet.agent_tools.stored_run import StoredRun
+from ramet.core.failpoints import failpoint
+from ramet.core.json import JsonValue
+from ramet.protocol.run_events import HARD_TERMINAL
+
+NEVER_BEGUN = "The process ended before the child of this run was started."
+
+
+@dataclass(slots=True, kw_only=True)
+class Reconciler:
+    """Brings the outstanding runs of one parent on."""
+
+    ports: AgentToolPorts
+    dispatcher: Dispatcher
+    tasks: DetachedTasks
+    backbone: Backbone
+    _ticking: int = field(default=0)
+
+    def busy(self) -> bool:
+        """Whether runs are being looked at."""
+        return self._ticking > 0
+
+    def take_up(self) -> None:
+        """Arm the tick when an earlier instance has left something, and follow what is at work.
+
+        No row is changed here: to lose its observer is normal for a detached run (AT-280, AT-281).
+        """
+        outstanding = self.dispatcher.runs.outstanding()
+        if outstanding:
+            self.backbone.keep()
+        for run in outstanding:
+            if run.status in {"starting", "running"}:
+                self._follow(run)
+
+    async def tick(self, payload: JsonValue) -> None:
+        """Look at every outstanding run, the oldest first; the handler `TICK` (AT-239, AT-242).
+
+        The next tick is armed before anything else: whatever happens here, it comes.
+        """
+        self.backbone.go_on(payload)
+        self._ticking += 1
+        try:
+            for run in self.dispatcher.runs.outstanding():
+                await self._look_at(run)
+        finally:
+            self._ticking -= 1
+        self.backbone.rest()
+
+    async def _look_at(self, run: StoredRun) -> None:
+        if run.status in HARD_TERMINAL:
+            self.tasks.deliveries.soon(run, "finish")
+            return
+        self._give_up_again(run)
+        inspection = await self._asked(run)
+        now = self.dispatcher.runs.get(run.run_id)
+        if now is None or now.status in HARD_TERMINAL or self._being_stopped(now):
+            return  # it has ended meanwhile, or is about to: whoever ends it delivers that
+        if inspection is not None:
+            self.tasks.notices.offer(run.run_id, inspection.milestones)
+        ending = self._ending(now, inspection)
+        if ending is not None:
+            await self._conclude(now, ending)
+            return
+        reason = over_budget(now, inspection, now=self.ports.clock.now_ms())
+        if reason is not None:
+            await self._give_up(now, reason)
+        elif inspection is not None:
+            self._follow(now)
+
+    def _ending(self, run: StoredRun, inspection: Inspection | None) -> Ending | None:
+        """How a run has ended, by its child, or because there is none (AT-243, AT-262)."""
+        if not self.ports.registry.has(run.agent_type, run.run_id):
+            return failure(CHILD_GONE)
+        live = self.dispatcher.in_flight.get(run.run_id)
+        if live is None and was_never_begun(run, inspection, now=self.ports.clock.now_ms()):
+            return failure(NEVER_BEGUN)
+        return ending_of(inspection)
+
+    def _being_stopped(self, run: StoredRun) -> bool:
+        live = self.dispatcher.in_flight.get(run.run_id)
+        cancelled = live is not None and live.cancel_reason is not None
+        return cancelled or run.run_id in self.tasks.stopping
+
+    async def _asked(self, run: StoredRun) -> Inspection | None:
+        """What the child says; None when it cannot be reached, as if it were still at work."""
+        if not self.ports.registry.has(run.agent_type, run.run_id):
+            return None
+        try:
+            async with self.ports.clock.timeout(CHILD_PATIENCE):
+                return await self.dispatcher.child_of(run).inspect()
+        except TimeoutError:
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever the child raised, it may answer later
+            self.ports.fence.check()
+            self.ports.errors.report(error)
+            return None
+
+    async def _conclude(self, run: StoredRun, ending: Ending) -> None:
+        with self.tasks.held(run) as live:
+            counted = ending.error != CHILD_GONE and await self.tasks.collected(live)
+            self.tasks.conclude(live, ending, counted=counted)
+
+    async def _give_up(self, run: StoredRun, reason: GiveUp) -> None:
+        """Stop waiting for a run: its child is cancelled, and the parent is told (AT-254).
+
+        A run that was given up before is told of again only while that was not delivered (AT-253).
+        """
+        if run.status == "interrupted":
+            return
+        ending = interruption(reason)
+        with self.tasks.held(run) as live, self.tasks.stopped_by(live):
+            stopped = await self.tasks.stop(live, ending.error or reason)
+            failpoint("detached.child_stopped")
+            ending = replace(ending, child_still_running=not stopped)
+            sealed = self.tasks.tasks.finalizer.seal(live.feed, ending)
+        if sealed is not None:
+            self.tasks.observers.tell(sealed)
+            self.tasks.deliveries.soon(sealed, "give-up")
+
+    def _give_up_again(self, run: StoredRun) -> None:
+        """Deliver that a run was given up, if that was cut off or has failed."""
+        slot = run.detachment.give_up if run.detachment else Slot()
+        open_slot = claimable(slot, now=self.ports.clock.now_ms())
+        if run.status == "interrupted" and open_slot:
+            self.tasks.deliveries.soon(run, "give-up")
+
+    def _follow(self, run: StoredRun) -> None:
+        """Follow a run that nobody follows, if it can be."""
+        if self.dispatcher.in_flight.get(run.run_id) is None:
+            self.tasks.attach(self.dispatcher.live_again(run))
