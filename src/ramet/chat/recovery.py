@@ -190,12 +190,14 @@ class Recovery:
         turn_id = lost.turn.turn_id
         while turn_id in self._lost:
             try:
-                return await step(lost)
+                await step(lost)
             except StorageError as error:
                 self._ports.context.fence.check()
                 self._ports.errors.report(error)
                 self._lost[turn_id] = lost
                 await self._ports.context.clock.sleep(AGAIN_SECONDS)
+            else:
+                return
 
     async def _decide(self, lost: Lost) -> None:
         """Ask what is to become of a lost turn, and have it taken up (CR-012 … CR-015)."""

@@ -68,7 +68,8 @@ class RecoveryStore:
         """Every incident that is kept."""
         rows = self._database.query(STARTING_WITH, len(INCIDENT_PREFIX), INCIDENT_PREFIX)
         found = (loads_object(str(row["value"])) for row in rows)
-        return [_incident(stored) for stored in found if stored is not None]
+        incidents = (_incident(stored) for stored in found if stored is not None)
+        return [incident for incident in incidents if incident is not None]
 
     def keep_incident(self, incident: Incident) -> None:
         """Store an incident in place of what was known of it."""
@@ -135,6 +136,10 @@ class RecoveryStore:
         self._database.run(DELETE_SOME, dumps([*keys]))
 
 
-def _incident(stored: JsonObject) -> Incident:
+def _incident(stored: JsonObject) -> Incident | None:
+    """An incident as `keep_incident` wrote it; None for what it did not write (CR-020)."""
     known: dict[str, object] = {key: value for key, value in stored.items() if key in _FIELDS}
-    return Incident(**known)  # type: ignore[arg-type]  # written by `keep_incident`
+    try:
+        return Incident(**known)  # type: ignore[arg-type]  # written by `keep_incident`
+    except TypeError:
+        return None
