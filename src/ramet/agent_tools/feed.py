@@ -5,6 +5,7 @@ count of frames before it that are no chunks. Those have rows: the numbers outli
 """
 
 from collections.abc import Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, Self
 
@@ -39,6 +40,8 @@ class Feed:
         self._milestones: set[str] = set()
         self.activity = 0
         """How many items came that had not been there before."""
+        self.on_signal: Callable[[StoredChunk], object] | None = None
+        """Told of each progress and milestone that was passed on."""
 
         self.on_signal: Callable[[StoredChunk], object] | None = None
         """Told of each progress and milestone that was passed on."""
@@ -115,6 +118,8 @@ class Feed:
         progress = progress_of(item.body, at=self._ports.clock.now_ms())
         if progress is not None:
             self._ports.hooks.agent_tool_progress(self.run.info(), progress)
+        if self.on_signal is not None:
+            self.on_signal(item)
 
     def _came(self) -> None:
         self.activity += 1
