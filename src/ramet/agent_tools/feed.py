@@ -5,7 +5,6 @@ count of frames before it that are no chunks. Those have rows: the numbers outli
 """
 
 from collections.abc import Callable
-from collections.abc import Callable
 from functools import partial
 from typing import Literal, Self
 
@@ -43,8 +42,6 @@ class Feed:
         self.on_signal: Callable[[StoredChunk], object] | None = None
         """Told of each progress and milestone that was passed on."""
 
-        self.on_signal: Callable[[StoredChunk], object] | None = None
-        """Told of each progress and milestone that was passed on."""
     @classmethod
     def resume(cls, ports: AgentToolPorts, frames: FrameStore, run: StoredRun) -> Self:
         """Take up the numbering where the stored frames leave it.
@@ -127,8 +124,6 @@ class Feed:
 
     def _add(self, kind: FrameKind, *, body: str | None = None) -> int:
         number, position = self._place()
-        if self.on_signal is not None:
-            self.on_signal(item)
         frame = StoredFrame(
             run_id=self.run.run_id, number=number, kind=kind, position=position, body=body
         )
