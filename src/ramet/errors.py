@@ -36,6 +36,13 @@ RametError
 │   └── NoCurrentFiber        `stash` outside a fiber
 ├── StorageError
 │   └── DatabaseUnusable      the file cannot be opened, read or written
+├── ClientError               something about an `AgentClient`
+│   ├── ConnectionRefused     the server does not want the connection; it is not tried again
+│   ├── ConnectionLost        it could not be made, or broke off
+│   ├── ClientClosed          the client was closed, or not connected yet
+│   ├── RemoteCallFailed      the agent answered a call with an error
+│   ├── CallTimedOut          no answer in time
+│   └── ReaderTooSlow         an answer was not read in time
 └── InstanceGone              this instance was stopped; its storage and outputs are fenced
 
 A class says with `public` whether its message may reach a client (see `ramet.core.public_errors`).
@@ -203,6 +210,45 @@ class StorageError(RametError):
 
 class DatabaseUnusable(StorageError):
     """A database file cannot be opened, read or written."""
+
+
+class ClientError(RametError):
+    """Something about an `AgentClient` and its connection."""
+
+
+class ConnectionRefused(ClientError):
+    """The server does not want the connection, or is none of agents; it is not tried again.
+
+    Attributes:
+        code: The close code of the WebSocket, 4000 + the status that a hook gave; 0 when the
+            server never opened one.
+        reason: What the server said.
+    """
+
+    def __init__(self, message: str, *, code: int, reason: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+
+
+class ConnectionLost(ClientError, ConnectionError):
+    """The connection could not be made, or broke off; what waited for it may have happened."""
+
+
+class ClientClosed(ClientError):
+    """The client was closed by its program, or is not connected yet."""
+
+
+class RemoteCallFailed(ClientError):
+    """The agent answered a call with an error; the message is the server's."""
+
+
+class CallTimedOut(ClientError, TimeoutError):
+    """A call got no answer in time; it may still run."""
+
+
+class ReaderTooSlow(ClientError):
+    """Chunks or items came faster than they were read, and more waited than may."""
 
 
 class InstanceGone(RametError):
