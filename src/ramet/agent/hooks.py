@@ -142,11 +142,15 @@ class Hooks:
             self._fire(lambda: self._agent.on_progress(run, progress), None)
 
     def can_view(self, connection: Connection, run: RunInfo) -> bool:
-        """Ask whether a client may see a run."""
+        """Ask whether a client may see a run; when that raises, it may not."""
         if not self._overridden("can_view_agent_tool_run"):
             return True
-        with working_for(self._agent, connection):
-            return self._agent.can_view_agent_tool_run(connection, run)
+        try:
+            with working_for(self._agent, connection):
+                return self._agent.can_view_agent_tool_run(connection, run)
+        except Exception as error:  # noqa: BLE001 - a hook's fault must not fail the run it asks about
+            self.report(error, connection)
+            return False
 
     @property
     def filters_views(self) -> bool:

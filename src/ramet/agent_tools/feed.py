@@ -36,6 +36,7 @@ class Feed:
         self._closed = False
         self._only = self._may_view if ports.hooks.filters_views else None
         self._last_progress: int | None = None
+        self._progress_body: str | None = None
         self._milestones: set[str] = set()
         self.activity = 0
         """How many items came that had not been there before."""
@@ -54,7 +55,9 @@ class Feed:
         feed._next_chunk = line.position
         feed._last_number = line.number
         feed._closed = line.closed
-        feed._last_progress = frames.last_progress(run.run_id)
+        progress = frames.last_progress(run.run_id)
+        if progress is not None:
+            feed._last_progress, feed._progress_body = progress.number, progress.body
         feed._milestones = {milestone_key(body) for body in frames.milestones(run.run_id)}
         return feed
 
@@ -108,6 +111,10 @@ class Feed:
             if key in self._milestones:
                 return
             self._milestones.add(key)
+        elif item.body == self._progress_body:
+            return
+        else:
+            self._progress_body = item.body
         self._came()
         number = self._add(kind, body=item.body)
         failpoint("run.signal_stored")

@@ -43,8 +43,8 @@ SELECT body FROM cf_agent_tool_frames WHERE run_id = ? AND kind = 'milestone' OR
 """
 FORGET_BODY = "UPDATE cf_agent_tool_frames SET body = NULL WHERE run_id = ? AND number = ?"
 LAST_PROGRESS = """
-SELECT max(number) AS number FROM cf_agent_tool_frames
-WHERE run_id = ? AND kind = 'progress' AND body IS NOT NULL
+SELECT run_id, number, kind, position, body FROM cf_agent_tool_frames
+WHERE run_id = ? AND kind = 'progress' AND body IS NOT NULL ORDER BY number DESC LIMIT 1
 """
 CHUNK_COUNTS = """
 SELECT run_id, max(position) AS chunks FROM cf_agent_tool_frames
@@ -120,10 +120,10 @@ class FrameStore:
             closed=bool(row["closed"]),
         )
 
-    def last_progress(self, run_id: str) -> int | None:
-        """The number of the latest progress of a run."""
+    def last_progress(self, run_id: str) -> StoredFrame | None:
+        """The latest progress of a run."""
         row = self._database.one(LAST_PROGRESS, run_id)
-        return None if row is None else row["number"]
+        return None if row is None else _frame(row)
 
     def milestones(self, run_id: str) -> list[str]:
         """The bodies of a run's milestones, in order."""

@@ -62,13 +62,16 @@ class Replay:
         )
 
     def _follow(self, connection: Connection, runs: Sequence[StoredRun]) -> None:
-        if self.ports.hooks.filters_views:
-            may_view = self.ports.hooks.can_view
-            runs = [run for run in runs if may_view(connection, run.info())]
+        runs = [run for run in runs if self.may_view(connection, run)]
         if not runs:
             return
         connection.link.behind.update(log_key(run.run_id) for run in runs)
         connection.link.outbox.follow(RunsReplay(self, connection, runs))
+
+    def may_view(self, connection: Connection, run: StoredRun) -> bool:
+        """Whether a client may see a run now."""
+        hooks = self.ports.hooks
+        return not hooks.filters_views or hooks.can_view(connection, run.info())
 
     def cursor(self, connection: Connection, run: StoredRun) -> RunCursor:
         """A cursor over one run, for one connection."""
@@ -98,6 +101,9 @@ class RunsReplay:
         """
         page: list[str] = []
         while self._runs and not self._replay.ports.fence.down:
+            if not self._replay.may_view(self._connection, self._runs[0]):
+                self._close_run()
+                continue
             step = self._current().advance(page, PAGE_BYTES)
             if step == "caught-up":
                 self._close_run()

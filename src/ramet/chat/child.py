@@ -190,8 +190,7 @@ class ChatChild:
             )
         )
         live.when_finished(lambda result: self._turn_ended(run_id, live, result))
-        transcript = frames.chat_messages(self._ports.transcript.all())
-        self._ports.clients.broadcast_frame(transcript)
+        self._ports.clients.broadcast_frame(frames.transcript(self._ports.transcript.json()))
         self._turns.enqueue(live)
 
     def _cancel_with(self, signal: AbortSignal, run_id: str) -> None:
@@ -252,6 +251,8 @@ class ChatChild:
         live = self._turns.find(run.request_id)
         if live is not None:
             live.tails.append(tail)
+            if live.progress is not None:
+                tail.push(live.progress)
         return True
 
     def _messages(self, run: StoredChildRun) -> list[Message]:

@@ -179,5 +179,7 @@ class ProgressReporter:
         frame = frames.chat_response(live.plan.request_id, body=body, done=False)
         self._ports.clients.broadcast_log(frame, live.log_key)
         item = StoredChunk(sequence=live.next_index - 1, body=body, kind=kind)
+        if kind == "progress":
+            live.progress = item
         for tail in tuple(live.tails):
             tail.push(item)

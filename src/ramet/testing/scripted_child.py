@@ -116,6 +116,7 @@ class ScriptedChild(Agent[Any]):
 
     def __init__(self) -> None:
         self._tails: dict[Tail[StoredChunk], str] = {}
+        self._progress: dict[str, StoredChunk] = {}
 
     def on_start(self) -> None:
         """Make the tables of what was played."""
@@ -174,6 +175,8 @@ class ScriptedChild(Agent[Any]):
             tail.push(item)
         if not self._under_way(run_id):
             tail.end()
+        elif run_id in self._progress:
+            tail.push(self._progress[run_id])
         try:
             async for item in tail:
                 yield item
@@ -216,7 +219,8 @@ class ScriptedChild(Agent[Any]):
             case Progress():
                 signal_id = self._ramet.context.ids.url_safe(12)
                 body = chunks.chunk_body(progress_chunk(signal_id, piece))
-                self._push(run_id, self._item(run_id, body, "progress"))
+                self._progress[run_id] = self._item(run_id, body, "progress")
+                self._push(run_id, self._progress[run_id])
             case Milestone():
                 self._keep(run_id, chunks.chunk_body(milestone_chunk(piece)), "milestone")
             case str():

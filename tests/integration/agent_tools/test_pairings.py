@@ -16,6 +16,7 @@ from ramet.core.json import JsonObject
 from ramet.protocol.messages import text_of
 from ramet.testing import Harness, TestClient
 from ramet.testing.scripted_model import Answer, Gate, ScriptedModel, ToolCall
+from ramet.think.verbs import ModelChoice
 from tests.integration.agent_tools.children import events
 from tests.integration.agent_tools.conftest import event_of, kinds, numbers
 from tests.integration.chat.support import endings, request, user
@@ -62,7 +63,7 @@ class ThinkAskingThink(ramet.Think):
     """A model that asks a model."""
 
     child: ClassVar[type] = ThinkChild
-    model: ramet.Model | str | None = ScriptedModel.by_rule(_told_or_asks)
+    model: ModelChoice = ScriptedModel.by_rule(_told_or_asks)
 
     def get_tools(self) -> list[object]:
         return [ramet.agent_tool(self.child, name="count", description="Counts legs.", icon="🐝")]

@@ -363,6 +363,30 @@ async def test_a_new_tail_begins_after_what_is_stored(again: Stage) -> None:
     assert kinds(client) == ["started", *["chunk"] * 4, "finished"]
 
 
+@pytest.mark.behaviour("D2", "D22", "AT-107")
+async def test_progress_among_what_a_child_has_stored_is_passed_over(again: Stage) -> None:
+    await again.dispatch(run_id="r")
+    await again.harness.crash()
+    stored = again.harness.host.files.open_existing(
+        again.harness.path(Parent, "p", [(HandChild, "r")])
+    )
+    assert stored is not None
+    body = '{"type":"data-agent-progress","id":"p","transient":true,"data":{"fraction":0.5}}'
+    stored.run("INSERT INTO items VALUES (0, '{\"n\":0}', 'chunk')")
+    stored.run("INSERT INTO items VALUES (0, ?, 'progress')", body)
+    stored.run("INSERT INTO items VALUES (1, '{\"n\":1}', 'chunk')")
+    stored.run("UPDATE outcome SET status = 'completed'")
+    stored.close()
+    await again.harness.restart()
+    client = await again.client()
+
+    bodies = [event_of(frame).get("body") for frame in events(client.frames)]
+    assert bodies == [None, '{"n":0}', '{"n":1}', None]
+    assert (await again.parent()).seen_progress == []
+    late = await again.client()
+    assert [event_of(frame).get("body") for frame in events(late.frames)] == bodies
+
+
 @pytest.mark.behaviour("AT-301", "AT-291", "AT-303", "AT-300")
 async def test_following_takes_its_own_time_and_starts_when_all_were_asked(again: Stage) -> None:
     told: list[Event] = []

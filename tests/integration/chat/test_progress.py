@@ -225,6 +225,33 @@ async def test_the_next_runs_first_signal_is_not_held_for_the_last_ones(
     assert child.outcomes == ["emitted", "emitted"]
 
 
+@pytest.mark.behaviour("AT-227", "D22", "D24")
+async def test_who_begins_to_follow_is_told_the_last_progress_once_behind_what_is_stored(
+    harness: Harness,
+) -> None:
+    child = await harness.agent(Reporter, "run-1")
+    await child.start_agent_tool_run("bees", run_id="run-1")
+    child.give("one", {"fraction": 0.2})
+    await harness.advance(1)
+    child.give({"fraction": 0.4}, {"milestone": "half"}, "two")
+    await harness.advance(1)
+    items: list[StoredChunk] = []
+
+    async def follow() -> None:
+        async for item in child.tail_agent_tool_run("run-1"):
+            items.append(item)  # noqa: PERF401 - a test looks at them while they come
+
+    following = asyncio.ensure_future(follow())
+    await harness.settle()
+    assert [item.kind for item in items].count("progress") == 1
+    assert (items[-1].kind, '"fraction":0.4' in items[-1].body) == ("progress", True)
+    child.give("three", END)
+    await following
+    assert [item.kind for item in items].count("progress") == 1
+    late = [item.kind async for item in child.tail_agent_tool_run("run-1")]
+    assert "progress" not in late, "it was for the moment"
+
+
 async def _running(harness: Harness) -> tuple[Reporter, TestClient, list[StoredChunk]]:
     """A child with a run, a client that watches it, and the items that its tail gives."""
     child = await harness.agent(Reporter, "run-1")

@@ -40,11 +40,14 @@ class ScriptedStream:
         self._chunks = 0
         self._milestones = 0
         self._progresses = 0
+        self.last_progress: StoredChunk | None = None
 
     def say(self, kind: ChunkKind) -> StoredChunk:
         """One more item; a chunk or a milestone is stored."""
         item = self._item(kind)
-        if kind != "progress":
+        if kind == "progress":
+            self.last_progress = item
+        else:
             self.stored.append(item)
         return item
 
@@ -72,17 +75,23 @@ class ScriptedStream:
 class Viewer:
     """A connected client, that reads its replay in small pages."""
 
-    def __init__(self, link: ClientLink, cursor: RunCursor) -> None:
+    def __init__(self, link: ClientLink, cursor: RunCursor, *, room: int) -> None:
         self._link = link
         self._cursor = cursor
+        self._room = room
         self.said: list[str] = []
         self.numbers: dict[str, int] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether the replay goes on."""
+        return KEY in self._link.behind
 
     def read(self, pages: int) -> None:
         """Take some pages of the replay, and what is live."""
         for _ in range(pages):
             page: list[str] = []
-            if KEY in self._link.behind and self._cursor.advance(page, 300) == "caught-up":
+            if KEY in self._link.behind and self._cursor.advance(page, self._room) == "caught-up":
                 self._link.behind.discard(KEY)
             page += [str(frame) for frame in self._link.outbox.take_now()]
             for text in page:
@@ -126,20 +135,20 @@ class Story:
                 for viewer in self.viewers:
                     viewer.read(1)
 
-    def connect(self) -> Viewer:
-        """A client comes that is behind by the whole run."""
+    def connect(self, *, room: int = 300) -> Viewer:
+        """A client comes that is behind by the whole run, and takes pages of this size."""
         link = ClientLink(id="c", request=Request(), outbox=Outbox(limit_bytes=2**24))
         link.behind.add(KEY)
         self._clients.add(link)
         records = RunRecords(runs=self._runs, frames=self._frames, in_flight=self._in_flight)
         pages = ChunkPages(self._ports, self._child(), arrived=link.outbox.resume)
-        viewer = Viewer(link, RunCursor(records, RUN, pages))
+        viewer = Viewer(link, RunCursor(records, RUN, pages), room=room)
         self.viewers.append(viewer)
         return viewer
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: Ending, *, counted: bool = True) -> None:
         """End the run and its live part."""
-        Finalizer(self._ports, self._runs).seal(self._feed, ending)
+        Finalizer(self._ports, self._runs).seal(self._feed, ending, counted=counted)
         self._forget_live()
 
     def repair(self) -> None:
@@ -175,6 +184,8 @@ class Story:
         self._watch(Feed.resume(self._ports, self._frames, row))
         for item in self._stream.after(self._feed.last_sequence):
             self._feed.take(item)
+        if self._stream.last_progress is not None:
+            self._feed.take(self._stream.last_progress)
 
     def _open(self) -> None:
         self._clients = ClientSet(DirectExit())
@@ -253,3 +264,24 @@ def test_a_run_that_is_repaired_keeps_its_numbers(before: list[str], after: list
 
         assert len(lasting(late)) == 2 + len(story._stream.stored)
         assert list(late.numbers.values()) == sorted(late.numbers.values())
+
+
+@pytest.mark.behaviour("D2", "D21", "AT-055")
+def test_a_replay_of_a_lost_run_that_is_repaired_meanwhile_goes_on_with_what_came(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path / "agent.db")
+    story.play("chunk")
+    story.end(interruption("inspect-timeout"), counted=False)
+    slow = story.connect(room=1)
+    while not any("interrupted" in said for said in slow.said):
+        slow.read(1)
+    assert slow.behind
+    story.repair()
+    story.end(Ending(status="completed", summary="s"))
+    story.check()
+
+    late = story.connect()
+    story.check()
+    assert len(lasting(late)) == 2 + len(story._stream.stored)
+    assert set(lasting(late)) <= set(lasting(slow))
