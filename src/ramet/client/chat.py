@@ -47,6 +47,7 @@ class Chat:
     ) -> ChatReply:
         """Add to the chat and have it answered; see `AgentClient.chat`."""
         ids, transcript = self._options.ids, self.transcript
+        self._link.check()
         if not transcript.known:
             stored = await self._history()
             if not transcript.known:

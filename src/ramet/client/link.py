@@ -96,14 +96,18 @@ class Link:
         """Note that the server has let this client in: from now on lost sockets are replaced."""
         self._good = True
 
+    def check(self) -> None:
+        """Raise the error that ended the connection, if it has ended."""
+        if self._ended is not None:
+            raise self._ended
+
     async def socket(self) -> Socket:
         """The open socket, as soon as there is one.
 
         Raises:
             ClientError: There will be none.
         """
-        if self._ended is not None:
-            raise self._ended
+        self.check()
         return await self._opening.wait()
 
     async def send(self, text: str) -> None:
