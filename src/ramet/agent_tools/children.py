@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, get_args
 
 from ramet.agent_tools.records import ChildStatus, Inspection, StoredChunk
-from ramet.core.json import NotJson, to_json
+from ramet.core.json import NotJson, to_json_strict
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call, Caller
 from ramet.errors import NotAnAgentTool
@@ -110,7 +110,7 @@ class Child:
         if isinstance(inspection.output, Absent):
             return inspection
         try:
-            return replace(inspection, output=to_json(inspection.output))
+            return replace(inspection, output=to_json_strict(inspection.output))
         except NotJson as error:
             raise NotAnAgentTool(
                 f"{self._name} gave an output that is not JSON: {error}"

@@ -14,7 +14,7 @@ from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message, TurnResult
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonValue, as_text, dump_indented, to_json
+from ramet.core.json import JsonValue, NotJson, as_text, dump_indented, to_json, to_json_strict
 from ramet.core.public_errors import public_text
 from ramet.core.signals import AbortSignal
 from ramet.errors import UnknownModelResult
@@ -52,7 +52,7 @@ class ChatChild:
         known = self.inspect(run_id)
         if known is not None:
             return known
-        value = to_json(input)
+        value = to_json_strict(input)
         formatted = await self._ports.hooks.tool_input(value, ChildRun(run_id=run_id, input=value))
         known = self.inspect(run_id)
         if known is not None:
@@ -220,9 +220,11 @@ class ChatChild:
             hooks = self._ports.hooks
             try:
                 given = await hooks.tool_output(run_id)
-                output = ABSENT if given is ABSENT else to_json(given)
+                output = ABSENT if given is ABSENT else to_json_strict(given)
                 told = None if output is ABSENT else output
                 summary = as_text(await hooks.tool_summary(run_id, told))
+            except NotJson as error:
+                end = RunEnd("error", f"The output of the run is not JSON: {error}")
             except Exception as error:  # noqa: BLE001 - an output that cannot be given fails its run
                 self._ports.context.fence.check()
                 end = RunEnd("error", public_text(error, self._ports.context.ids))

@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 
 from ramet.agent_tools.records import ChildStatus, Milestone, Progress
 from ramet.chat.family import Output
-from ramet.core.json import JsonValue, dumps, loads, loads_or_raw, text_at
+from ramet.core.json import (
+    JsonValue,
+    NotJson,
+    dumps,
+    loads_object,
+    loads_or_raw,
+    text_at,
+    texts_in,
+)
 from ramet.protocol.run_events import ABSENT
 from ramet.storage import Database, Row
 
@@ -48,10 +56,13 @@ VALUES (?, ?, ?, 'running', ?, ?, ?)
 GET = "SELECT * FROM cf_agent_tool_child_runs WHERE run_id = ?"
 OF_REQUEST = """
 SELECT * FROM cf_agent_tool_child_runs
-WHERE EXISTS (SELECT 1 FROM json_each(request_ids) WHERE value = ?)
+WHERE request_id = ?1 OR EXISTS (
+    SELECT 1 FROM json_each(CASE WHEN json_valid(request_ids) THEN request_ids ELSE '[]' END)
+    WHERE value = ?1
+)
 """
 UNSEALED = "SELECT * FROM cf_agent_tool_child_runs WHERE completed_at IS NULL ORDER BY started_at"
-REQUESTS = "SELECT request_ids FROM cf_agent_tool_child_runs"
+REQUESTS = "SELECT request_id, request_ids FROM cf_agent_tool_child_runs"
 SEAL = """
 UPDATE cf_agent_tool_child_runs
 SET status = ?, summary = ?, output_json = ?, error_message = ?, completed_at = ?
@@ -148,7 +159,7 @@ class ChildRunStore:
     def bound_requests(self) -> set[str]:
         """Every request that works or has worked for a run."""
         rows = self._database.query(REQUESTS)
-        return {request_id for row in rows for request_id in _ids(row["request_ids"])}
+        return {request_id for row in rows for request_id in _requests(row)}
 
     def seal(
         self,
@@ -225,14 +236,14 @@ def _run(row: Row) -> StoredChildRun:
         completed_at=row["completed_at"],
         progress=_progress(row),
         input=loads_or_raw(row["input_json"]),
-        request_ids=_ids(row["request_ids"]),
+        request_ids=_requests(row),
     )
 
 
 def _progress(row: Row) -> Progress | None:
     stored = row["progress_json"]
-    fields = None if stored is None else loads(stored)
-    if not isinstance(fields, dict):
+    fields = None if stored is None else loads_object(stored)
+    if fields is None:
         return None
     known = Progress(at=row["last_signal_at"] or 0, data=fields.get("data"))
     fraction = fields.get("fraction")
@@ -257,6 +268,10 @@ def _milestone(row: Row) -> PlacedMilestone:
     return PlacedMilestone(milestone=milestone, position=row["position"])
 
 
-def _ids(text: str) -> tuple[str, ...]:
-    decoded = loads(text)
-    return tuple(str(each) for each in decoded) if isinstance(decoded, list) else ()
+def _requests(row: Row) -> tuple[str, ...]:
+    """Every request of a run; the newest where the others cannot be read."""
+    newest: str = row["request_id"]
+    try:
+        return texts_in(row["request_ids"]) or (newest,)
+    except NotJson:
+        return (newest,)

@@ -11,7 +11,7 @@ from ramet.chat.ports import ChatPorts
 from ramet.chat.signals import milestone_chunk, progress_chunk
 from ramet.core.clock import Timer
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonObject, JsonValue, dump_strict, loads
+from ramet.core.json import JsonObject, JsonValue, to_json_strict
 from ramet.core.warn_once import warn_once
 from ramet.protocol import chunks, frames
 from ramet.protocol.chunks import ChunkKind
@@ -59,7 +59,7 @@ def checked_report(
         message=message,
         phase=phase,
         milestone=milestone or None,
-        data=None if data is None else loads(dump_strict(data)),
+        data=None if data is None else to_json_strict(data),
         persist=persist,
     )
 

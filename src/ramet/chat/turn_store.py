@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ramet.chat.turn import StoredOutcome, TurnTrigger
-from ramet.core.json import dumps, loads
+from ramet.core.json import dumps, texts_in
 from ramet.storage import Database, Row
 
 TurnStatus: TypeAlias = Literal["accepted", "running", "recovering", "ended", "orphaned", "cleared"]
@@ -170,7 +170,7 @@ class TurnStore:
     def requests_of(self, recovery_root: str) -> Sequence[str]:
         """The requests of a turn and of those that have gone on for it."""
         rows = self._database.query(REQUESTS_OF_ROOT, recovery_root)
-        return [request_id for row in rows for request_id in _ids(row["request_ids"])]
+        return [request_id for row in rows for request_id in texts_in(row["request_ids"])]
 
     def newest(self) -> StoredTurn | None:
         """The turn that was accepted last."""
@@ -216,20 +216,15 @@ def _turn(row: Row) -> StoredTurn:
     return StoredTurn(
         turn_id=row["turn_id"],
         recovery_root=row["recovery_root"],
-        request_ids=_ids(row["request_ids"]),
+        request_ids=texts_in(row["request_ids"]),
         trigger=row["trigger"],
         status=row["status"],
         outcome=row["outcome"],
         error_text=row["error_text"],
-        message_ids=_ids(row["message_ids"]),
+        message_ids=texts_in(row["message_ids"]),
         assistant_message_id=row["assistant_message_id"],
         continuation=bool(row["continuation"]),
         created_at=row["created_at"],
         started_at=row["started_at"],
         completed_at=row["completed_at"],
     )
-
-
-def _ids(text: str) -> tuple[str, ...]:
-    decoded = loads(text)
-    return tuple(str(each) for each in decoded) if isinstance(decoded, list) else ()

@@ -87,6 +87,16 @@ def text_at(fields: Mapping[str, JsonValue], key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def texts_in(text: str) -> tuple[str, ...]:
+    """The entries of a stored JSON array as texts; none when it is something else.
+
+    Raises:
+        NotJson: The text is not JSON.
+    """
+    decoded = loads(text)
+    return tuple(str(each) for each in decoded) if isinstance(decoded, list) else ()
+
+
 def loads_or_raw(text: str | None) -> JsonValue:
     """Decode a stored column; a text that is not JSON is given back as it is (AT-029)."""
     if text is None:
@@ -100,6 +110,11 @@ def loads_or_raw(text: str | None) -> JsonValue:
 def to_json(value: object) -> JsonValue:
     """Turn a model, dataclass or JSON value into plain JSON data, by encoding and decoding it."""
     return loads(dump_bytes(value))
+
+
+def to_json_strict(value: object) -> JsonValue:
+    """Plain JSON data like `to_json`, but refuse numbers that are not finite; see `dump_strict`."""
+    return loads(dump_strict(value))
 
 
 def fits_json(value: object) -> bool:

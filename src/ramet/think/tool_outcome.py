@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.messages import (
     ModelRequest,
@@ -18,7 +18,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import PydanticSerializationError
 
-from ramet.core.json import JsonObject, JsonValue, NotJson, to_json, without_surrogates
+from ramet.core.json import (
+    JsonObject,
+    JsonValue,
+    NotJson,
+    to_json,
+    to_json_strict,
+    without_surrogates,
+)
 from ramet.errors import ChatError
 from ramet.protocol import chunks
 from ramet.think.hooks import ToolCallInfo, ToolCallResult
@@ -30,7 +37,7 @@ INTERRUPTED_TOOL: Final = (
     "The tool call was interrupted before it could finish; it may or may not have had its effect."
 )
 
-_JSON = TypeAdapter[object](object)
+_JSON = TypeAdapter[object](object, config=ConfigDict(ser_json_inf_nan="constants"))
 _UNUSABLE = "The tool {name!r} returned something that cannot be written as JSON: {reason}"
 
 
@@ -103,7 +110,7 @@ def returned(planned: PlannedCall, value: object) -> ToolOutcome:
         content, metadata, extra = value.return_value, value.metadata, value.content
     try:
         plain = _JSON.dump_python(content, mode="json")
-        output = to_json(plain)
+        output = to_json_strict(plain)
     except (PydanticSerializationError, NotJson, ValueError) as error:
         return failed(planned, _UNUSABLE.format(name=name, reason=error))
     return ToolOutcome(
