@@ -49,13 +49,15 @@ def agent_tool(
             that is no object is asked for as the one parameter `input`.
         output: A type that the child's output must fit.
         name: The tool's name; by default the class name in snake_case.
-        display_name: The name that clients show the run under.
+        display_name: The name that clients show the run under; where the run is shown with an icon
+            or more, the class name in words by default.
         icon: What clients show beside it.
         display: More for clients; `display_name` and `icon` override its `name` and `icon`.
     """
-    tool_name = name or _WORD_BEGINS.sub("_", cls.__name__).lower()
+    words = _WORD_BEGINS.sub(" ", cls.__name__)
+    tool_name = name or words.replace(" ", "_").lower()
     question = _question(input)
-    shown = _display(display, display_name, icon)
+    shown = _display(display, display_name, icon, words=words)
 
     def check(ctx: RunContext[object], /, **arguments: Any) -> None:
         question.read(arguments)
@@ -128,9 +130,13 @@ def _question(asked: Any) -> _Question:
 
 
 def _display(
-    display: Mapping[str, JsonValue] | None, name: str | None, icon: str | None
+    display: Mapping[str, JsonValue] | None, name: str | None, icon: str | None, *, words: str
 ) -> JsonObject | None:
     if display is None and name is None and icon is None:
         return None
     named = {"name": name, "icon": icon}
-    return {**(display or {}), **{key: value for key, value in named.items() if value is not None}}
+    return {
+        "name": words,
+        **(display or {}),
+        **{key: value for key, value in named.items() if value is not None},
+    }

@@ -231,7 +231,7 @@ async def test_a_researchers_summary_is_the_tools_output(host: Harness, chat: Ch
     assert [text_of(message) for message in asked] == ['{\n  "topic": "bees"\n}', "all about it"]
     (row,) = host.rows(Assistant, "a", "select * from cf_agent_tool_runs")
     assert row["parent_tool_call_id"] == "call_1"
-    assert row["display_metadata"] == '{"icon":"R"}'
+    assert row["display_metadata"] == '{"name":"Researcher","icon":"R"}'
     assert len(model.requests) == 2
 
 

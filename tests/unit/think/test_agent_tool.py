@@ -144,6 +144,8 @@ async def test_an_input_that_does_not_fit_comes_back_to_the_model() -> None:
     [
         ({}, None),
         ({"display_name": "N"}, {"name": "N"}),
+        ({"icon": "I"}, {"name": "HTTP Researcher", "icon": "I"}),
+        ({"display": {"tone": 1}}, {"name": "HTTP Researcher", "tone": 1}),
         ({"display": {"name": "n", "tone": 1}, "icon": "I"}, {"name": "n", "tone": 1, "icon": "I"}),
         ({"display": {"name": "n", "icon": "i"}, "display_name": "N"}, {"name": "N", "icon": "i"}),
     ],
