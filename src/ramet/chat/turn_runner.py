@@ -14,7 +14,7 @@ from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.recovery_progress import Progress
 from ramet.chat.repair import ChunkRepair
 from ramet.chat.settling import Ending, final_frame, settle, settled
-from ramet.chat.stalls import StreamStalled, lively
+from ramet.chat.stalls import RunningTools, StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.turn import (
     ChatErrorContext,
@@ -164,17 +164,19 @@ class TurnRunner:
         writer = ChunkWriter(self._ports, live, cap=self._cap)
         live.write = writer.write
         earlier = EarlierCalls(self._ports, live)
+        tools = RunningTools(live.resumed if self._ports.family.resumes_steps else ())
         async with (
             Abortable(live.controller.signal),
             _closed_after(self._producer.produce(turn)) as given,
         ):
-            async for chunk in self._lively(given):
+            async for chunk in self._lively(given, tools):
                 if live.is_cancelled():
                     return
                 if earlier.take(chunk):
                     continue
                 for shaped in shaper.take(chunk):
                     writer.write(shaped)
+                    tools.note(shaped)
         if not live.is_cancelled():
             for shaped in shaper.end():
                 writer.write(shaped)
@@ -195,11 +197,12 @@ class TurnRunner:
         repair.resume(live.resumed)
         return repair
 
-    def _lively(self, given: AsyncIterator[Chunk]) -> AsyncIterator[Chunk]:
+    def _lively(self, given: AsyncIterator[Chunk], tools: RunningTools) -> AsyncIterator[Chunk]:
         seconds = self._ports.hooks.stall_timeout()
         if not seconds:
             return given
-        return lively(given, self._ports.context.clock, most_seconds=seconds)
+        clock = self._ports.context.clock
+        return lively(given, clock, most_seconds=seconds, excused=tools.any)
 
 
 class ChunkWriter:

@@ -87,7 +87,7 @@ class AgentOptions:
     retry: RetryOptions = field(default_factory=RetryOptions)
     """How schedules and queue items are retried."""
     fiber_recovery_hook_timeout: float = 10.0
-    """Seconds that a framework handler of an interrupted fiber may take."""
+    """Seconds that a framework handler of an interrupted fiber may take, and that opening waits."""
     fiber_recovery_scan_deadline: float = 10.0
     """Seconds that one scan for interrupted fibers may take."""
     fiber_recovery_max_age: float = 86_400.0

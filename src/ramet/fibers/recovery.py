@@ -1,5 +1,6 @@
 """Finds fibers whose process died and hands each to whoever knows what to do (FB-010 … FB-023)."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -85,13 +86,20 @@ class FiberRecovery:
     async def start_up(self) -> None:
         """Recover the agent's own fibers, before `on_start`; those of sub-agents by an alarm.
 
-        A sub-agent cannot be opened before its root is.
+        A sub-agent cannot be opened before its root is. What takes too long goes on beside
+        `on_start`: a hook that hangs must not keep the agent from opening.
         """
-        with self._scan():
-            tally = await self._recover_own()
-        self._plan(tally)
-        if self._leases.orphaned():
-            self.plan_at(self._ports.clock.now_ms())
+        if not self._orphans():
+            self._plan_for_leases()
+            return
+        work = self._ports.background.start(self._first_scan(), name="fiber recovery")
+        try:
+            async with self._ports.clock.timeout(self._ports.options.fiber_recovery_hook_timeout):
+                await asyncio.wait([work])
+        except TimeoutError:
+            _log.warning("%s: its fibers are recovered beside on_start", self._ports.path)
+        if work.done():
+            work.result()
 
     async def scan(self) -> None:
         """Recover what can be recovered now; a second call meanwhile returns at once (FB-020)."""
@@ -113,6 +121,16 @@ class FiberRecovery:
     def pending_ids(self) -> frozenset[str]:
         """The ids of the fibers that run or wait for recovery."""
         return frozenset(run.id for run in self._store.runs())
+
+    async def _first_scan(self) -> None:
+        with self._scan():
+            tally = await self._recover_own()
+        self._plan(tally)
+        self._plan_for_leases()
+
+    def _plan_for_leases(self) -> None:
+        if self._leases.orphaned():
+            self.plan_at(self._ports.clock.now_ms())
 
     @property
     def _interval_ms(self) -> int:
