@@ -12,7 +12,7 @@ from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
 from ramet.core.json import dumps, loads
 from ramet.core.paths import AgentPath
-from ramet.storage import Database
+from ramet.storage import Database, Migration, combined, migrate
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS ramet_wakeups (
@@ -48,6 +48,14 @@ SELECT due_ms FROM ramet_wakeups WHERE set_aside = 0 AND due_ms > ? ORDER BY due
 """
 
 
+def _create(database: Database) -> None:
+    for statement in (CREATE, CREATE_INDEX, CREATE_ASIDE_INDEX):
+        database.run(statement)
+
+
+SCHEMA = combined((Migration(component="host", number=1, apply=_create),))
+
+
 class WakeupIndex:
     """Next wake-ups by root agent, with one timer for the earliest of them."""
 
@@ -57,9 +65,7 @@ class WakeupIndex:
         self._on_due = on_due
         self._timer: Timer | None = None
         self._timer_due: int | None = None
-        database.run(CREATE)
-        database.run(CREATE_INDEX)
-        database.run(CREATE_ASIDE_INDEX)
+        migrate(database, SCHEMA)
         database.run(TAKE_UP)
 
     def set(self, root: AgentPath, due_ms: int | None) -> None:

@@ -4,6 +4,7 @@ import sqlite3
 from typing import Literal
 
 PAGE_BYTES = 1024
+PATIENCE_MS = 1000
 
 
 def set_up(
@@ -13,11 +14,11 @@ def set_up(
     locking: Literal["normal", "exclusive"],
 ) -> None:
     """Apply every setting that ramet relies on."""
+    be_patient(connection)
     _small_pages(connection)
     _locking(connection, locking)
     _write_ahead_log(connection)
     _synchronous(connection, durability)
-    _patience(connection)
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
 
@@ -46,6 +47,11 @@ def _synchronous(connection: sqlite3.Connection, durability: Literal["process", 
         connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _patience(connection: sqlite3.Connection) -> None:
-    """Another process that inspects the file may hold it for a moment."""
-    connection.execute("PRAGMA busy_timeout = 5000")
+def be_patient(connection: sqlite3.Connection) -> None:
+    """Wait for another process that holds the file for a moment; all agents wait meanwhile."""
+    connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+
+
+def be_impatient(connection: sqlite3.Connection) -> None:
+    """Wait for nobody: the file is held for longer than a moment."""
+    connection.execute("PRAGMA busy_timeout = 0")

@@ -6,13 +6,13 @@ Everything runs in the event loop, synchronously; nothing may await inside a tra
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ramet.core.fence import Fence
 from ramet.errors import DatabaseUnusable, InvalidArguments
-from ramet.storage.connection_setup import set_up
+from ramet.storage.connection_setup import be_impatient, be_patient, set_up
 
 Row: TypeAlias = sqlite3.Row
 SqlValue: TypeAlias = str | bytes | int | float | None
@@ -25,6 +25,23 @@ _NOT_FOR_USERS = re.compile(
 )
 
 HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
+
+_TROUBLE_WITH_THE_FILE = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+_PRIMARY_CODE = 0xFF
+ROLLED_BACK = "The database {path} cannot be used: SQLite has undone the transaction by itself"
 
 
 class Database:
@@ -46,6 +63,7 @@ class Database:
         self.path = path
         self._fence = fence
         self._depth = 0
+        self._locked_out = False
         self._after_commit: list[Callable[[], object]] = []
         self.commits = 0
         """How many transactions were committed through this object."""
@@ -64,11 +82,12 @@ class Database:
 
     def query(self, statement: str, *values: SqlValue) -> list[Row]:
         """Run a statement and return all its rows."""
-        self._fence.check()
+        self._check()
         try:
             rows: list[Row] = self._connection.execute(statement, values).fetchall()
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
+        except sqlite3.DatabaseError as error:
+            self._refuse_file(error)
+            raise
         if not self._depth:
             self._committed()
         return rows
@@ -96,11 +115,13 @@ class Database:
 
     def run(self, statement: str, *values: SqlValue) -> int:
         """Run a statement that changes something; returns the number of rows it touched."""
-        self._fence.check()
+        self._check()
         try:
             touched = self._connection.execute(statement, values).rowcount
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
+        except sqlite3.DatabaseError as error:
+            self._refuse_file(error)
+            raise
+        self._got_through()
         if not self._depth:
             self._committed()
         return touched
@@ -124,11 +145,11 @@ class Database:
         try:
             yield
         except BaseException:
-            self._depth = 0
-            self._after_commit.clear()
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._roll_back()
             raise
+        if not self._connection.in_transaction:
+            self._roll_back()
+            raise DatabaseUnusable(ROLLED_BACK.format(path=self.path))
         self._depth = 0
         self._execute("COMMIT")
         self._committed()
@@ -160,16 +181,29 @@ class Database:
         """Close the file. Statements after this raise."""
         self._connection.close()
 
+    def _check(self) -> None:
+        """Refuse to go on for a dead instance, or in a transaction that is no longer one."""
+        self._fence.check()
+        if self._depth and not self._connection.in_transaction:
+            raise DatabaseUnusable(ROLLED_BACK.format(path=self.path))
+
     def _execute(self, statement: str) -> None:
         try:
             self._connection.execute(statement)
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if statement == "COMMIT":
-                # SQLite has rolled back by itself when the disk is full.
-                self._after_commit.clear()
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-            raise self._unusable(error) from error
+                self._roll_back()
+            self._refuse_file(error)
+            raise
+        self._got_through()
+
+    def _roll_back(self) -> None:
+        """Undo the open transaction, if SQLite has not done so itself, as on a full disk."""
+        self._depth = 0
+        self._after_commit.clear()
+        if self._connection.in_transaction:
+            with suppress(sqlite3.DatabaseError):  # why it failed is what the caller must hear
+                self._connection.execute("ROLLBACK")
 
     def _committed(self) -> None:
         self.commits += 1
@@ -178,8 +212,18 @@ class Database:
             for announce in announcements:
                 announce()
 
-    def _unusable(self, error: sqlite3.OperationalError) -> Exception:
-        """The file's own trouble as one clear error; a wrong statement stays SQLite's error."""
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_ERROR:
-            return error
-        return DatabaseUnusable(f"The database {self.path} cannot be used: {error}")
+    def _refuse_file(self, error: sqlite3.DatabaseError) -> None:
+        """Raise the file's own trouble as one clear error; a wrong statement stays SQLite's."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY_CODE
+        if code not in _TROUBLE_WITH_THE_FILE:
+            return
+        if code == sqlite3.SQLITE_BUSY and not self._locked_out:
+            # All agents wait with this one: once is enough, until the file is free again.
+            self._locked_out = True
+            be_impatient(self._connection)
+        raise DatabaseUnusable(f"The database {self.path} cannot be used: {error}") from error
+
+    def _got_through(self) -> None:
+        if self._locked_out:
+            self._locked_out = False
+            be_patient(self._connection)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from ramet.core.fence import Fence
-from ramet.core.json import dump_bytes, dumps, loads
+from ramet.core.json import dump_bytes, dumps, loads_or_raw
 from ramet.core.paths import AgentPath
 from ramet.errors import DatabaseUnusable, DataDirectoryInUse, DataDirectoryNotWritable
 from ramet.storage.database import Database
@@ -89,8 +89,18 @@ class DataDirectory:
         return self.path / "agents" / digest[:2] / f"{_slug(root.leaf.class_name)}-{digest}"
 
     def exists(self, path: AgentPath) -> bool:
-        """Whether the agent was ever stored."""
-        return self.file_of(path).exists()
+        """Whether the agent was ever stored.
+
+        Raises:
+            DatabaseUnusable: This process may not look.
+        """
+        file = self.file_of(path)
+        try:
+            return file.exists()
+        except OSError as error:
+            raise DatabaseUnusable(
+                f"The database {file} of {path} cannot be reached: {error.strerror}"
+            ) from error
 
     def open(self, path: AgentPath, schema: Schema, *, fence: Fence) -> Database:
         """Open an agent's database; a new one is made from a template and told its own name.
@@ -99,12 +109,13 @@ class DataDirectory:
             DatabaseUnusable: The file cannot be read, is another agent's, or is from a newer ramet.
         """
         file = self.file_of(path)
-        if not file.exists():
+        if not self.exists(path):
             self._create(file, schema)
         elif not file.stat().st_size:
             raise DatabaseUnusable(f"The database {file} of {path} is empty: its content is lost")
         database = self._connect(file, fence)
         try:
+            _check_kind(database, path)
             migrate(database, schema)
             _check_identity(database, path)
         except BaseException:
@@ -119,7 +130,7 @@ class DataDirectory:
     def open_existing(self, path: AgentPath) -> Database | None:
         """Open a stored agent's database as it is, for reading what a closed agent has stored."""
         file = self.file_of(path)
-        return self._connect(file, Fence(str(path))) if file.exists() else None
+        return self._connect(file, Fence(str(path))) if self.exists(path) else None
 
     def delete(self, path: AgentPath) -> None:
         """Remove what an agent stored; for a root, of everything below it too."""
@@ -154,13 +165,19 @@ class DataDirectory:
         return self._templates[schema]
 
 
+def _check_kind(database: Database, path: AgentPath) -> None:
+    """Refuse somebody else's SQLite file before anything is written into it."""
+    if not database.has_table("cf_agents_state"):
+        raise DatabaseUnusable(f"The database {database.path} of {path} is not one of an agent")
+
+
 def _check_identity(database: Database, path: AgentPath) -> None:
     """A new file takes the name; any other must carry it already."""
     store = KeyValue(database)
     stored = store.get(IDENTITY_KEY)
     if stored is None:
         store.put(IDENTITY_KEY, dumps(path.to_json()))
-    elif loads(stored) != path.to_json():
+    elif loads_or_raw(stored) != path.to_json():
         raise DatabaseUnusable(f"The database {database.path} does not belong to {path}")
 
 

@@ -57,7 +57,7 @@ def migrate(database: Database, schema: Schema) -> None:
         database.run(CREATE_KEY_VALUE)
         store = KeyValue(database)
         for migration in schema.migrations:
-            if migration.number > _stored_version(store, migration.component):
+            if migration.number > _stored_version(database, migration.component):
                 migration.apply(database)
                 store.put(_version_key(migration.component), str(migration.number))
 
@@ -66,10 +66,9 @@ def is_current(database: Database, schema: Schema) -> bool:
     """Whether a database can be used without migrating it first; raises like `migrate`."""
     if not database.has_table("cf_agents_state"):
         return False
-    store = KeyValue(database)
     current = True
     for component, newest in schema.newest().items():
-        stored = _stored_version(store, component)
+        stored = _stored_version(database, component)
         if stored > newest:
             raise DatabaseUnusable(
                 f"The database {database.path} has version {stored} of {component!r}; "
@@ -79,8 +78,13 @@ def is_current(database: Database, schema: Schema) -> bool:
     return current
 
 
-def _stored_version(store: KeyValue, component: str) -> int:
-    return int(store.get(_version_key(component)) or 0)
+def _stored_version(database: Database, component: str) -> int:
+    stored = KeyValue(database).get(_version_key(component)) or "0"
+    if not stored.isdecimal():
+        raise DatabaseUnusable(
+            f"The database {database.path} has no version of {component!r}, but {stored!r}"
+        )
+    return int(stored)
 
 
 def _version_key(component: str) -> str:

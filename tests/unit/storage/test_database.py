@@ -1,6 +1,5 @@
 """One database: transactions, announcements after the commit, the fence."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,7 @@ def test_a_commit_that_fails_announces_nothing_later(tmp_path: Path) -> None:
             database.run("INSERT INTO t VALUES (1)")
             database.run("ROLLBACK")
 
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(DatabaseUnusable, match="SQLite has undone the transaction by itself"):
         lose()
     database.run("INSERT INTO t VALUES (2)")
     assert told == []
