@@ -1,0 +1,1 @@
+"""Data directories as earlier versions of ramet have left them, and what made them."""
