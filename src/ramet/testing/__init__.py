@@ -1,6 +1,14 @@
 """Test kit: a host without sockets, a manual clock, scripted models and children."""
 
 from ramet.testing.client import TestClient
+from ramet.testing.conformance import (
+    AgentToolConformance,
+    CheckResult,
+    ConformanceReport,
+    assert_agent_tool_child,
+    check_agent_tool_child,
+)
+from ramet.testing.conformance_scenario import ChildScenario
 from ramet.testing.harness import Harness
 from ramet.testing.manual_clock import ManualClock
 from ramet.testing.scripted_child import Cut, Ending, ScriptedChild
@@ -15,6 +23,10 @@ from ramet.testing.scripted_model import (
 )
 
 __all__ = [
+    "AgentToolConformance",
+    "CheckResult",
+    "ChildScenario",
+    "ConformanceReport",
     "Cut",
     "Delay",
     "Ending",
@@ -28,4 +40,6 @@ __all__ = [
     "ScriptedModel",
     "TestClient",
     "ToolCall",
+    "assert_agent_tool_child",
+    "check_agent_tool_child",
 ]
