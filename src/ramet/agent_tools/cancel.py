@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ramet.agent_tools.children import in_time
 from ramet.agent_tools.detached import DetachedRuns
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.protocol.run_events import HARD_TERMINAL
@@ -18,6 +19,9 @@ class Cancellation:
         """Tell a run's child to stop; nothing happens for an unknown or finished run (AT-186).
 
         A child that was not started yet is stopped as soon as it is.
+
+        Raises:
+            Exception: What the child raised; `TimeoutError` when it did not answer.
         """
         run = self.dispatcher.runs.get(run_id)
         if run is None or run.status in HARD_TERMINAL:
@@ -29,4 +33,5 @@ class Cancellation:
         if live is not None and not live.child_started:
             live.early_cancel = reason or "cancelled by parent"
             return
-        await self.dispatcher.child_of(run).cancel(reason)
+        async with in_time(self.dispatcher.ports.clock):
+            await self.dispatcher.child_of(run).cancel(reason)

@@ -3,10 +3,11 @@
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 
+from ramet.agent_tools.children import CHILD_PATIENCE
 from ramet.agent_tools.finalize import Finalizer
 from ramet.agent_tools.in_flight import RunsInFlight
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
-from ramet.agent_tools.observe import CHILD_PATIENCE, Observer
+from ramet.agent_tools.observe import Observer
 from ramet.agent_tools.outputs import checked_ending
 from ramet.agent_tools.patience import Patience
 from ramet.agent_tools.policy import (

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, get_args
 
 from ramet.agent_tools.records import ChildStatus, Inspection, StoredChunk
+from ramet.core.clock import Clock
 from ramet.core.json import NotJson, to_json_strict
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call, Caller
@@ -21,6 +22,23 @@ CHUNKS: Final = "get_agent_tool_chunks"
 TAIL: Final = "tail_agent_tool_run"
 
 CHUNKS_AT_ONCE: Final = 256
+CHILD_PATIENCE: Final = 10.0
+"""Seconds that a child's answer is waited for where nothing else limits the wait."""
+NO_ANSWER: Final = f"The child did not answer in {CHILD_PATIENCE:g} seconds."
+
+
+@asynccontextmanager
+async def in_time(clock: Clock) -> AsyncGenerator[None]:
+    """Wait for a child's answer, but not for ever.
+
+    Raises:
+        TimeoutError: There was none.
+    """
+    try:
+        async with clock.timeout(CHILD_PATIENCE):
+            yield
+    except TimeoutError as error:
+        raise TimeoutError(str(error) or NO_ANSWER) from error
 
 
 def check_adapter(cls: type) -> None:

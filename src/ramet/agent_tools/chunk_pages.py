@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ramet.agent_tools.children import Child
+from ramet.agent_tools.children import Child, in_time
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import StoredChunk
 
@@ -68,7 +68,9 @@ class ChunkPages:
 
     async def _fetch(self, first: int) -> None:
         try:
-            self._keep(await self._child.chunks(first - 1), first)
+            async with in_time(self._ports.clock):
+                items = await self._child.chunks(first - 1)
+            self._keep(items, first)
         except Exception as error:  # noqa: BLE001 - a child that cannot be read must not stop the replay
             self._ports.fence.check()
             self._ports.errors.report(error)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ramet.agent_tools.carry_out import RunTasks
-from ramet.agent_tools.children import Child, check_adapter
+from ramet.agent_tools.children import Child, check_adapter, in_time
 from ramet.agent_tools.detached_observers import DetachedObservers
 from ramet.agent_tools.detached_terms import DetachedTerms
 from ramet.agent_tools.feed import Feed
@@ -247,7 +247,8 @@ class Dispatcher:
     async def _refreshed(self, run: StoredRun) -> StoredRun:
         """A completed run without output, filled up by what its child says (AT-053)."""
         try:
-            ending = ending_of(await self.child_of(run).inspect())
+            async with in_time(self.ports.clock):
+                ending = ending_of(await self.child_of(run).inspect())
         except Exception as error:  # noqa: BLE001 - the stored result stands, whatever the child raised
             self.ports.fence.check()
             self.ports.errors.report(error)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ramet.agent_tools.children import in_time
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.agent_tools.outputs import result_of
 from ramet.agent_tools.policy import ending_of
@@ -50,7 +51,8 @@ class LookUp:
             return None
         child, child_error = None, None
         try:
-            child = await self.dispatcher.child_of(run).inspect()
+            async with in_time(self.ports.clock):
+                child = await self.dispatcher.child_of(run).inspect()
         except Exception as error:  # noqa: BLE001 - that the child cannot be asked is part of the answer
             self.ports.fence.check()
             child_error = public_text(error, self.ports.ids)

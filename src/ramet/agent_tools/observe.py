@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ramet.agent_tools.children import Child
+from ramet.agent_tools.children import CHILD_PATIENCE, Child
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
 from ramet.agent_tools.patience import Patience
@@ -22,8 +22,6 @@ from ramet.agent_tools.records import Inspection, StoredChunk
 from ramet.agent_tools.tail_lines import TailLines
 from ramet.errors import InstanceGone
 
-CHILD_PATIENCE = 10.0
-"""Seconds that a child's answer is waited for after the run was cancelled."""
 ITEMS_AT_ONCE = 256
 """Items of a tail after which clients get a chance to be sent them."""
 MOST_DEATHS = 3

@@ -154,6 +154,34 @@ async def test_a_run_whose_chunks_cannot_be_read_is_replayed_without_them(stage:
     ]
 
 
+@pytest.mark.behaviour("AT-137", "D21")
+async def test_a_run_whose_chunks_never_come_does_not_hold_up_the_replay_of_others(
+    stage: Stage,
+) -> None:
+    await stage.dispatch(AskedChild, run_id="r")
+    child = await stage.child("r", AskedChild)
+    child.say("lost")
+    child.end(summary="kept")
+    await stage.dispatch(NoTailChild, run_id="s")
+    await stage.settle()
+    HandChild.stalls_on.add("chunks")
+
+    client = await stage.client()
+    assert kinds(client) == ["started"]
+    await stage.harness.advance(10)
+
+    assert [(event_of(f)["runId"], event_of(f)["kind"]) for f in events(client.frames)] == [
+        ("r", "started"),
+        ("r", "finished"),
+        ("s", "started"),
+        *[("s", "chunk")] * 3,
+        ("s", "finished"),
+    ]
+    assert client.link.behind == set()
+    errors = (await stage.parent()).errors
+    assert [str(error) for error in errors] == ["The child did not answer in 10 seconds."]
+
+
 @pytest.mark.behaviour("AT-138", "AT-323")
 async def test_an_interrupted_run_is_replayed_with_its_reason(stage: Stage) -> None:
     live = await stage.client()
