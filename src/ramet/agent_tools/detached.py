@@ -118,11 +118,8 @@ class DetachedRuns:
                     f"The run {run.run_id!r} is awaited: give a detached run an id of its own"
                 )
             self._backbone.keep()
-            if run.status == "starting" and self._dispatcher.in_flight.get(run.run_id) is None:
-                # A crash has kept its child from being started; only now its input is known again.
-                live = self._dispatcher.live_again(run)
-                live.input = input
-                self._tasks.attach(live)
+            # Should a crash have kept its child from being started, its input is known again now.
+            self._tasks.attach(run, input=input)
         return _handle(run)
 
     def _warn_of_many(self) -> None:

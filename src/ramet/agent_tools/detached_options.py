@@ -1,7 +1,7 @@
 """What a caller asks for when it lets go of a run: `Detached` with its parts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from ramet.agent_tools.detachment import MilestoneMode
 from ramet.core.durations import Duration
@@ -15,12 +15,13 @@ class Notify:
     """Says where the run came from, in the metadata of the message and in `RunInfo`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Milestones:
     """Has a chat agent told of milestones of a run, each once."""
 
     names: Sequence[str]
     """The milestones that count; others are not told."""
+    _: KW_ONLY
     mode: MilestoneMode = "narrate"
     """"narrate" adds a message to the chat, "react" a question that the agent answers."""
 

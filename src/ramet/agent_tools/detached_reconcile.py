@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
+from ramet.agent_tools.children import CHILD_PATIENCE
 from ramet.agent_tools.detached_backbone import Backbone
 from ramet.agent_tools.detached_policy import GiveUp, claimable, over_budget, was_never_begun
 from ramet.agent_tools.detached_watch import DetachedTasks
 from ramet.agent_tools.detachment import Slot
 from ramet.agent_tools.dispatch import Dispatcher
-from ramet.agent_tools.observe import CHILD_PATIENCE
 from ramet.agent_tools.policy import (
     CHILD_GONE,
     Ending,
@@ -49,7 +49,7 @@ class Reconciler:
             self.backbone.keep()
         for run in outstanding:
             if run.status in {"starting", "running"}:
-                self._follow(run)
+                self.tasks.attach(run)
 
     async def tick(self, payload: JsonValue) -> None:
         """Look at every outstanding run, the oldest first; the handler `TICK` (AT-239, AT-242).
@@ -84,7 +84,7 @@ class Reconciler:
         if reason is not None:
             await self._give_up(now, reason)
         elif inspection is not None:
-            self._follow(now)
+            self.tasks.attach(now)
 
     def _ending(self, run: StoredRun, inspection: Inspection | None) -> Ending | None:
         """How a run has ended, by its child, or because there is none (AT-243, AT-262)."""
@@ -142,8 +142,3 @@ class Reconciler:
         open_slot = claimable(slot, now=self.ports.clock.now_ms())
         if run.status == "interrupted" and open_slot:
             self.tasks.deliveries.soon(run, "give-up")
-
-    def _follow(self, run: StoredRun) -> None:
-        """Follow a run that nobody follows, if it can be."""
-        if self.dispatcher.in_flight.get(run.run_id) is None:
-            self.tasks.attach(self.dispatcher.live_again(run))

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from ramet.agent_tools.carry_out import RunTasks
+from ramet.agent_tools.children import CHILD_PATIENCE
 from ramet.agent_tools.detached_delivery import Deliveries
 from ramet.agent_tools.detached_notices import MilestoneNotices
 from ramet.agent_tools.detached_observers import DetachedObservers
+from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
-from ramet.agent_tools.observe import CHILD_PATIENCE
 from ramet.agent_tools.policy import Ending, ending_of, failure
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Inspection, StoredChunk
@@ -36,6 +37,8 @@ class DetachedTasks:
     """Makes a live run for a row."""
     stopping: set[str] = field(default_factory=set)
     """The runs whose children are being stopped: who does that says how they have ended."""
+    _feeds: dict[str, Feed] = field(default_factory=dict)
+    """Those of open runs that nobody follows at the moment: what was sent is not sent again."""
 
     async def begin(self, live: LiveRun, input: object) -> StoredRun:
         """Start a run that was registered just now, and return once its child has begun.
@@ -46,12 +49,18 @@ class DetachedTasks:
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
         begun: asyncio.Future[StoredRun] = asyncio.get_running_loop().create_future()
+        self._feeds.pop(live.run_id, None)
         self._own(live, self._new(live, input, begun), begun)
         return await begun
 
-    def attach(self, live: LiveRun) -> None:
-        """Follow a run again that nobody follows."""
-        self._own(live, self._attached(live), None)
+    def attach(self, run: StoredRun, *, input: object = ABSENT) -> None:
+        """Follow a run again unless somebody does; with the input its child can be started too."""
+        followed = self.tasks.in_flight.get(run.run_id)
+        live = followed or self._live_again(run)
+        if live.input is ABSENT:
+            live.input = input
+        if followed is None:
+            self._own(live, self._attached(live), None)
 
     def conclude(
         self, live: LiveRun, ending: Ending, *, counted: bool = True, deliver: bool = True
@@ -90,8 +99,7 @@ class DetachedTasks:
         try:
             await work
         finally:
-            self.tasks.in_flight.forget(live)
-            live.sealed.set()
+            self._forget(live)
             if begun is not None and not begun.done():
                 begun.set_exception(self.ports.fence.error())
 
@@ -162,7 +170,6 @@ class DetachedTasks:
         self.conclude(live, await self.tasks.cancel_child(live), deliver=False)
 
     async def _attached(self, live: LiveRun) -> None:
-        live.child_started = True
         try:
             first = await self._asked(live)
         except CancelPosted:
@@ -219,15 +226,27 @@ class DetachedTasks:
         if live is not None:
             yield live
             return
-        live = self.live_again(run)
-        live.child_started = True
+        live = self._live_again(run)
         live.feed.on_signal = _Signals(self, live.run_id)
         in_flight.add(live)
         try:
             yield live
         finally:
-            in_flight.forget(live)
-            live.sealed.set()
+            self._forget(live)
+
+    def _live_again(self, run: StoredRun) -> LiveRun:
+        live = self.live_again(run)
+        live.child_started = True
+        live.feed = self._feeds.pop(run.run_id, live.feed)
+        live.feed.run = run
+        return live
+
+    def _forget(self, live: LiveRun) -> None:
+        """Let a live run go; what its feed knows is kept while the run is open."""
+        if not live.sealed.is_set():
+            self._feeds[live.run_id] = live.feed
+        self.tasks.in_flight.forget(live)
+        live.sealed.set()
 
     async def collected(self, live: LiveRun) -> bool:
         """Pass on what the child has stored; False when that cannot be had in time."""
