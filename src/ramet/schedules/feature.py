@@ -14,7 +14,7 @@ from ramet.schedules.execution import Execution
 from ramet.schedules.policy import Timing, bounds_of, interval_timing, timing_of
 from ramet.schedules.ports import RootSide, SchedulePorts
 from ramet.schedules.records import SCHEDULE_TYPES, Schedule, ScheduleType
-from ramet.schedules.store import ID_LENGTH, INTERNAL, NewSchedule, StoredSchedule, owner_key
+from ramet.schedules.store import INTERNAL, NewSchedule, StoredSchedule, owner_key
 from ramet.schedules.timetable import Timetable
 
 _ARGUMENTS = 2
@@ -165,28 +165,6 @@ class Schedules:
         """When `wake` is to have a handler called, in epoch milliseconds; None when it is not."""
         rows = self._root_side.of_owner(self._owner, self._waking_id(handler))
         return rows[0].timing.time * 1000 if rows else None
-
-    def schedule_internal(self, handler: str, payload: object, *, delay: float) -> str:
-        """Have an internal handler called once with a payload, after seconds; returns the id.
-
-        The same handler with the same payload is scheduled once at a time (the first one stays).
-        """
-        self._ports.fence.check()
-        timing = timing_of(delay, self._ports.clock.now_ms())
-        new = NewSchedule(
-            owner=self._owner,
-            callback=handler,
-            payload=dump_payload(payload, what=f"The payload of {handler}"),
-            timing=timing,
-            idempotent=True,
-            id=INTERNAL + self._ports.ids.url_safe(ID_LENGTH),
-        )
-        return self._root_side.add(new)[0].id
-
-    def cancel_internal(self, id: str) -> bool:
-        """Take back what `schedule_internal` gave the id of; False when it is gone."""
-        self._ports.fence.check()
-        return self._root_side.remove(id, self._owner) is not None
 
     def _waking_id(self, handler: str) -> str:
         return f"{INTERNAL}{handler}:{owner_key(self._owner) or ''}"

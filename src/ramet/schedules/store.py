@@ -85,7 +85,7 @@ REMOVE_AS_IT_WAS = "DELETE FROM cf_agents_schedules WHERE id = ? AND time = ?"
 ID_LENGTH = 9
 INTERNAL = "cf:"
 """How the ids of rows begin that ramet made for itself; random ids have no colon."""
-_OWN_IDS, _USERS_IDS = "cf:*", "[^:]" * ID_LENGTH
+_USERS_IDS = "[^:]" * ID_LENGTH
 
 Position: TypeAlias = tuple[int, int]
 """A row's place in the order in which rows are due: its time and its number."""
@@ -190,7 +190,7 @@ class ScheduleStore:
             new.payload,
             timing.cron,
             timing.interval_seconds,
-            _USERS_IDS if new.id is None else _OWN_IDS,
+            _USERS_IDS,
         )
         return None if row is None else _stored(row)
 

@@ -91,7 +91,7 @@ async def test_a_child_that_is_at_work_but_silent_is_sealed_interrupted_in_time(
     assert [run.status for run, _ in (await stage.parent()).finished] == ["interrupted"]
 
 
-@pytest.mark.behaviour("AT-300", "AT-302", "AT-305", "AT-323")
+@pytest.mark.behaviour("AT-300", "AT-302", "AT-305", "AT-323", "QK-017")
 async def test_children_that_are_still_at_work_are_followed_at_once(stage: Stage) -> None:
     for n in range(2):
         await stage.dispatch(run_id=f"r{n}")

@@ -66,6 +66,18 @@ async def test_the_lost_stream_is_offered_replayed_and_ended_as_aborted(harness:
     assert (await probe(client, "p2"))["reason"] == "idle"
 
 
+@pytest.mark.behaviour("QK-016", "RS-010")
+async def test_a_lost_stream_is_offered_however_old_it_is(harness: Harness) -> None:
+    await _streaming(harness, "par", "tial")
+    await harness.crash()
+    harness.clock.move(30 * 86_400)
+    await harness.restart()
+    client = await harness.connect(Fed, "a")
+    assert client.frames[0] == {"type": types.STREAM_RESUMING, "id": "r1"}
+    await ack(client, "r1")
+    assert text_of(client) == "partial"
+
+
 @pytest.mark.behaviour("D4")
 async def test_a_page_that_takes_a_lost_stream_is_told_what_became_of_open_calls(
     harness: Harness,

@@ -153,6 +153,18 @@ async def test_a_turn_that_lives_long_is_woken_for_at_any_time(host: Harness) ->
     assert turns(host)[-1] == ("ended", "completed")
 
 
+@pytest.mark.behaviour("RS-014", "RS-015", "D14")
+async def test_old_streams_go_with_the_next_turn_and_wake_nobody(host: Harness) -> None:
+    Speaker.held = False
+    await ask(host, Speaker)
+    await host.evict(Speaker, "a")
+    await host.advance(3600)
+    query = "SELECT count(*) AS streams FROM cf_ai_chat_stream_metadata"
+    assert (Speaker.opened, host.rows(Speaker, "a", query)) == (["a"], [{"streams": 1}])
+    await ask(host, Speaker)
+    assert host.rows(Speaker, "a", query) == [{"streams": 1}], "the new one"
+
+
 @pytest.mark.behaviour("CR-001", "D14")
 async def test_an_agent_whose_turns_are_over_is_not_woken_for_them(host: Harness) -> None:
     Speaker.held = False

@@ -99,6 +99,33 @@ def test_clearing_forgets_all_logs_but_those_of_runs(log: StreamLog, database: D
     assert [each.stream_id for each in log.all()] == ["s2"]
 
 
+@pytest.mark.behaviour("RS-001", "D7")
+def test_the_tables_have_the_columns_of_the_catalogue_and_what_turns_need(
+    log: StreamLog, database: Database
+) -> None:
+    log.open(stream("s1"))
+    columns = {
+        table: [row["name"] for row in database.query(f"PRAGMA table_info({table})")]
+        for table in ("cf_ai_chat_stream_chunks", "cf_ai_chat_stream_metadata")
+    }
+    assert columns == {
+        "cf_ai_chat_stream_chunks": ["id", "stream_id", "body", "chunk_index", "created_at"],
+        "cf_ai_chat_stream_metadata": [
+            *("id", "request_id", "status", "created_at", "completed_at", "message_id"),
+            *("is_continuation", "turn_id", "outcome", "number"),
+        ],
+    }
+    ends = []
+    for outcome in ("completed", "error", "aborted"):
+        log.close("s1", outcome)
+        ends.append(database.query("SELECT status, outcome FROM cf_ai_chat_stream_metadata")[0])
+    assert [tuple(end) for end in ends] == [
+        ("completed", "completed"),
+        ("error", "error"),
+        ("completed", "aborted"),
+    ]
+
+
 @pytest.mark.behaviour("RS-012", "RS-013", "D3")
 def test_logs_that_ended_ten_minutes_ago_are_swept_but_not_those_of_runs(
     log: StreamLog, clock: ManualClock

@@ -34,7 +34,7 @@ def told(world: World) -> list[str]:
     return [fiber.id for _, fiber in world.told]
 
 
-@pytest.mark.behaviour("FB-010", "FB-011", "FB-013", "FB-022")
+@pytest.mark.behaviour("FB-010", "FB-011", "FB-013", "FB-022", "OB-005")
 async def test_an_interrupted_fiber_is_handed_over_once_before_on_start(world: World) -> None:
     agent = await world.open()
 
@@ -116,7 +116,7 @@ async def test_a_managed_fiber_is_known_as_running_before_its_first_step(world: 
     assert world.runs() == [started.fiber_id]
 
 
-@pytest.mark.behaviour("FB-014", "FB-018", "FB-022")
+@pytest.mark.behaviour("FB-014", "FB-018", "FB-022", "OB-005")
 async def test_a_fiber_whose_hook_fails_is_kept_and_tried_again_later(world: World) -> None:
     world.orphan("kept", snapshot='{"page":3}')
     world.hook = failing
@@ -151,7 +151,7 @@ async def test_one_hook_that_fails_keeps_no_other_fiber_waiting(world: World) ->
     assert world.runs() == ["b"]
 
 
-@pytest.mark.behaviour("FB-015")
+@pytest.mark.behaviour("FB-015", "OB-005")
 async def test_a_fiber_that_cannot_be_recovered_is_given_up_after_a_day(world: World) -> None:
     world.orphan("old")
     world.clock.move(86_400)

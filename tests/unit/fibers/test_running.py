@@ -36,7 +36,7 @@ async def test_a_fiber_has_a_row_and_holds_on_exactly_while_it_runs(world: World
     assert world.due() is None
 
 
-@pytest.mark.behaviour("FB-003", "FB-009")
+@pytest.mark.behaviour("FB-003", "FB-009", "OB-005")
 async def test_what_a_fiber_raises_reaches_its_caller_and_nothing_is_tried_again(
     world: World,
 ) -> None:
@@ -71,7 +71,7 @@ async def test_a_cancelled_caller_ends_its_fiber(world: World) -> None:
     assert (world.runs(), agent.fibers.holders) == ([], 0)
 
 
-@pytest.mark.behaviour("FB-009")
+@pytest.mark.behaviour("FB-009", "OB-005")
 async def test_observers_are_told_of_a_fiber_that_returns(world: World) -> None:
     agent = await world.open()
 

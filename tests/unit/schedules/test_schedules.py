@@ -369,27 +369,23 @@ async def test_the_wake_up_is_in_the_index_before_the_row_is_stored(ground: Grou
 async def test_a_row_of_ramets_own_is_neither_seen_nor_cancelled_nor_named_by_users(
     ground: Ground[Room],
 ) -> None:
-    woken: list[object] = []
+    woken: list[int] = []
 
-    async def handler(payload: object) -> None:
-        woken.append(payload)
+    async def handler() -> None:
+        woken.append(ground.clock.now_ms())
 
     ground.root.internal["_cf_clean"] = handler
-    schedules, room = ground.root.schedules, ground.root.agent
-    id = schedules.schedule_internal("_cf_clean", {"n": 1}, delay=5)
-    assert schedules.schedule_internal("_cf_clean", {"n": 1}, delay=9) == id
+    room = ground.root.agent
+    ground.root.schedules.wake("_cf_clean", START_MS + 5_000)
+    (row,) = ground.rows("SELECT id FROM cf_agents_schedules")
     assert await room.list_schedules() == []
-    assert await room.get_schedule(id) is None
-    assert await room.cancel_schedule(id) is False
+    assert await room.get_schedule(str(row["id"])) is None
+    assert await room.cancel_schedule(str(row["id"])) is False
     with pytest.raises(MethodNotFound, match="Room has no method '_cf_clean'"):
         await room.schedule(5, "_cf_clean", {"n": 1})
     await ground.advance(6)
-    assert woken == [{"n": 1}]
+    assert woken == [START_MS + 5_000]
     assert ground.log.events == []
-    other = schedules.schedule_internal("_cf_clean", {"n": 2}, delay=5)
-    assert schedules.cancel_internal(other)
-    await ground.advance(6)
-    assert woken == [{"n": 1}]
 
 
 async def test_a_wake_up_of_ramets_own_is_moved_and_taken_back(ground: Ground[Room]) -> None:
