@@ -19,7 +19,7 @@ from ramet.testing import Cut, Ending, Gate, Harness, ScriptedChild, TestClient
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "tests" / "unit" / "client" / "recorded"
-REDUCER = ROOT / "tests" / "browser" / "reduce_runs.mjs"
+REDUCER = ROOT / "tests" / "browser" / "rig" / "reduce_runs.mjs"
 
 
 class Parent(ramet.Agent[object]):

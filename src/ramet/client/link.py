@@ -208,7 +208,8 @@ class Link:
             await self._options.clock.sleep(attempt.delay)
             try:
                 socket = await self._open()
-            except ConnectionLost as error:
+            except (ConnectionLost, ConnectionRefused) as error:
+                # It let this client in before: what answers may only stand in for it.
                 failures, told = failures + 1, str(error)
                 continue
             self._take(socket)

@@ -65,6 +65,8 @@ class WebSocketOpener:
         except InvalidURI as error:
             raise Rejected(str(error)) from error
         except InvalidHandshake as error:
+            if isinstance(error.__cause__, EOFError | OSError):
+                raise Unreachable("it hung up") from error
             raise Rejected(f"what answers is no WebSocket server ({error})") from error
         except OSError as error:
             raise Unreachable(_told(error)) from error

@@ -221,6 +221,17 @@ async def test_a_connection_that_held_is_tried_as_often_as_the_first_time() -> N
         assert client.connected
 
 
+async def test_what_stands_in_for_a_server_that_is_away_is_tried_again() -> None:
+    server = ScriptedServer()
+    async with server.connected() as client:
+        server.fails_with = Rejected("it answered with HTTP 404")
+        await server.socket.hang_up()
+        await server.advance(2)
+        server.fails_with = None
+        await server.advance(10)
+        assert client.connected
+
+
 async def test_a_client_that_gave_up_may_be_connected_again() -> None:
     server = ScriptedServer()
     async with server.connected(max_retries=0) as client:
