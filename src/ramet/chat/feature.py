@@ -14,6 +14,7 @@ from ramet.chat.concurrency import MessageConcurrency, checked_policy
 from ramet.chat.continuation_store import ContinuationStore
 from ramet.chat.continuing import Continuing
 from ramet.chat.family import ChatFamily
+from ramet.chat.gaps import Gaps
 from ramet.chat.hooks import ChatHooked, ChatHooks
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.orphans import seal_unsettled
@@ -94,6 +95,7 @@ class Chat:
             ended=self._lost_turn_ended,
         )
         self.turns.lost = self.recovery
+        self.gaps = Gaps(self.turns.queue, context.clock, unsettled=self._unsettled)
         self._progress = ProgressReporter(self._ports)
         self._credit = Credit(self._ports.recovery, context.clock)
         submits = Submits(self._ports, self.turns, policy=self.concurrency)
@@ -196,6 +198,7 @@ class Chat:
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
         self._resuming.release_parked()
+        self.gaps.turn_over()
         ports.waking.release()
         if ports.context.options.clear_runs_with_chat:
             ports.context.background.start(self._clear_runs(), name="clear runs")
@@ -260,6 +263,7 @@ class Chat:
         """Let go of the clients that wait, when nothing is left to come."""
         self._continuing.recheck()
         self._resuming.turn_ended()
+        self.gaps.turn_over()
         self._turn_over()
         self._ports.waking.release()
 
@@ -267,8 +271,14 @@ class Chat:
         """Let go of the clients and the parents that wait for a lost turn, which will not go on."""
         self._continuing.recheck()
         self._resuming.turn_ended()
+        self.gaps.turn_over()
         self._turn_over()
         self._ports.context.background.start(self._reconcile(), name="reconcile runs")
+
+    def _unsettled(self) -> bool:
+        """Whether an answer is still to go on: what came after its question would end it."""
+        going_on = (live.plan.former_requests or live.plan.continuation for live in self.turns)
+        return self.recovery.pending or self._continuing.due or any(going_on)
 
     async def _reconcile(self) -> None:
         await self.child.reconcile()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
-from ramet.agent_tools.records import ChildRun
+from ramet.agent_tools.records import ChildRun, Milestone, RunInfo, RunResult
 from ramet.chat.concurrency import MessageConcurrency
 from ramet.chat.recovery_options import (
     ChatRecovery,
@@ -34,6 +34,8 @@ class ChatHooked(Protocol):
     def format_agent_tool_input(self, input: JsonValue, run: ChildRun) -> object: ...  # noqa: D102 - see ChatVerbs
     def get_agent_tool_output(self, run_id: str) -> object: ...  # noqa: D102 - see ChatVerbs
     def get_agent_tool_summary(self, run_id: str, output: object) -> object: ...  # noqa: D102 - see ChatVerbs
+    def format_detached_completion(self, run: RunInfo, result: RunResult[object]) -> object: ...  # noqa: D102 - see ChatVerbs
+    def format_detached_milestone(self, run: RunInfo, milestone: Milestone) -> object: ...  # noqa: D102 - see ChatVerbs
 
 
 class ChatHooks:
@@ -97,6 +99,14 @@ class ChatHooks:
         """Run `get_agent_tool_summary`."""
         return str(await self._ask(lambda: self._agent.get_agent_tool_summary(run_id, output)))
 
+    async def detached_completion(self, run: RunInfo, result: RunResult[object]) -> str:
+        """Run `format_detached_completion`; empty when nothing is to be told (AT-271)."""
+        return _told(await self._ask(lambda: self._agent.format_detached_completion(run, result)))
+
+    async def detached_milestone(self, run: RunInfo, milestone: Milestone) -> str:
+        """Run `format_detached_milestone`; empty when nothing is to be told."""
+        return _told(await self._ask(lambda: self._agent.format_detached_milestone(run, milestone)))
+
     async def _respond(self, result: ChatResult) -> None:
         try:
             await self._ask(lambda: self._agent.on_chat_response(result))
@@ -109,3 +119,7 @@ class ChatHooks:
         with working_for(self._agent):
             answer = call()
             return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _told(text: object) -> str:
+    return "" if text is None else str(text)

@@ -8,11 +8,13 @@ from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.runtime import AgentRuntime
 from ramet.agent.schema import AGENT_MIGRATIONS
+from ramet.agent_tools.detached_ports import DetachedPorts, Notices
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.chat.family import AI_CHAT, ChatFamily
 from ramet.chat.feature import Chat, ChatSurroundings
 from ramet.chat.handler import answer_of
 from ramet.chat.hooks import ChatHooked
+from ramet.chat.notices import ChatNotices
 from ramet.chat.schema import CHAT_MIGRATIONS
 from ramet.chat.turn import Chunk, Turn
 from ramet.chat.turn_waking import RESUME_TURNS
@@ -104,6 +106,17 @@ class ChatRuntime(AgentRuntime):
     def disconnected(self, connection: Connection) -> None:
         """Forget what is kept for a client; its turn goes on (CW-020)."""
         self.chat.forget(connection)
+
+    def notices(self) -> Notices:
+        """Tells the chat of runs that were let go of."""
+        return ChatNotices(lambda: self.chat)
+
+    def _detached_ports(self) -> DetachedPorts:
+        return replace(
+            super()._detached_ports(),
+            notices=self.notices(),
+            between_turns=lambda: self.chat.gaps.between_turns(),
+        )
 
     def _agent_tool_ports(self) -> AgentToolPorts:
         return replace(

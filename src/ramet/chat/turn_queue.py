@@ -14,6 +14,8 @@ class TurnQueue(Generic[T]):
         self._start = start
         self._waiting: deque[T] = deque()
         self._held: list[T] = []
+        self._gaps: deque[Callable[[], object]] = deque()
+        self._in_gap = False
         self._idle_waiters: list[Callable[[], object]] = []
         self.active: T | None = None
         """What runs now."""
@@ -72,13 +74,26 @@ class TurnQueue(Generic[T]):
         self._tell_when_idle()
         return stale
 
+    def between(self, call: Callable[[], object]) -> None:
+        """Call once no item is active, before those that wait; none starts until `gap_over`."""
+        self._gaps.append(call)
+        self._advance()
+
+    def gap_over(self) -> None:
+        """Take note that what was called between two items is done."""
+        self._in_gap = False
+        self._advance()
+
     def when_idle(self, call: Callable[[], object]) -> None:
         """Call once nothing runs and nothing waits; at once when that is so."""
         self._idle_waiters.append(call)
         self._tell_when_idle()
 
     def _advance(self) -> None:
-        if self.active is None and self._waiting:
+        if self.active is None and not self._in_gap and self._gaps:
+            self._in_gap = True
+            self._gaps.popleft()()
+        elif self.active is None and not self._in_gap and self._waiting:
             self.active = self._waiting.popleft()
             self._start(self.active)
         self._tell_when_idle()

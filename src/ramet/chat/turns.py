@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ramet.chat.gaps import stepped_out
 from ramet.chat.live_turn import LiveTurn, OpenSubmit, TurnPlan
 from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts, TurnWatcher
@@ -89,6 +90,11 @@ class Turns:
     def __iter__(self) -> Iterator[LiveTurn]:
         """The running turn, then those that wait."""
         return iter(self._queue)
+
+    @property
+    def queue(self) -> TurnQueue[LiveTurn]:
+        """Which turn runs next."""
+        return self._queue
 
     @property
     def streaming(self) -> LiveTurn | None:
@@ -185,7 +191,8 @@ class Turns:
         answer: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
         live.when_finished(lambda result: None if answer.done() else answer.set_result(result))
         try:
-            return await answer
+            async with stepped_out():
+                return await answer
         except asyncio.CancelledError:
             if not self._ports.context.fence.down:
                 live.controller.abort(CANCELLED)

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ramet.agent_tools.records import ChildRun, Inspection, StoredChunk
+from ramet.agent_tools.records import (
+    ChildRun,
+    Inspection,
+    Milestone,
+    RunInfo,
+    RunResult,
+    StoredChunk,
+)
 from ramet.chat.child import default_input
 from ramet.chat.child_tail import ChildTail
 from ramet.chat.concurrency import MessageConcurrency
 from ramet.chat.feature import Chat
+from ramet.chat.notices import completion_text, milestone_text
 from ramet.chat.progress import ReportOutcome, checked_report
 from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryContext
 from ramet.chat.saving import run_continued, run_saved
@@ -171,6 +179,20 @@ class ChatVerbs:
     def get_agent_tool_summary(self, run_id: str, output: object) -> object:
         """Give the summary of a run that has completed; may be async."""
         return self._ramet_chat.child.default_summary(run_id, output)
+
+    def format_detached_completion(self, run: RunInfo, result: RunResult[object]) -> object:
+        """Give the message by which the chat is told of the end of a detached run; may be async.
+
+        For runs with `notify`. An empty text tells nothing.
+        """
+        return completion_text(run, result)
+
+    def format_detached_milestone(self, run: RunInfo, milestone: Milestone) -> object:
+        """Give the message by which the chat is told of a milestone; may be async.
+
+        For those in `on_milestones`. An empty text tells nothing.
+        """
+        return milestone_text(run, milestone)
 
     async def start_agent_tool_run(
         self, input: object, *, run_id: str, signal: AbortSignal | None = None

@@ -14,6 +14,7 @@ from pydantic_ai.usage import RunUsage
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.schema import AGENT_MIGRATIONS
+from ramet.agent_tools.detached_ports import Notices
 from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.overlap import Overlap
 from ramet.chat.runtime import ChatRuntime
@@ -32,6 +33,7 @@ from ramet.think.call_runner import CallRunner
 from ramet.think.history import History, native_messages
 from ramet.think.hooks import StepHooks, settled
 from ramet.think.model_seam import resolve_model
+from ramet.think.notices import ThinkNotices
 from ramet.think.page_tools import with_page_tools
 from ramet.think.step_loop import Beginning, LoopParts, StepLoop
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, StoredStep, TurnKey
@@ -83,6 +85,10 @@ class ThinkRuntime(ChatRuntime):
     def produce(self, turn: Turn) -> AsyncIterator[Chunk]:
         """Answer a turn with the step loop."""
         return self._answer(turn)
+
+    def notices(self) -> Notices:
+        """Tells the chat of runs by durable submissions (AT-272)."""
+        return ThinkNotices(lambda: self.chat, lambda: self.submissions)
 
     async def start(self) -> None:
         """Open as any chat agent, then forget the steps of answers that are gone."""

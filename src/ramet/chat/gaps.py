@@ -1,0 +1,121 @@
+"""The gaps between turns: what is done there keeps the next turn waiting (AT-268)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from ramet.chat.live_turn import LiveTurn
+from ramet.chat.turn_queue import TurnQueue
+from ramet.core.clock import Clock
+
+LOOK_AGAIN: Final = 30.0
+"""Seconds after which it is looked again whether lost turns have gone on, at the latest."""
+
+
+class _Gap:
+    """A place between two turns, which one piece of code holds at a time."""
+
+    def __init__(self, queue: TurnQueue[LiveTurn]) -> None:
+        self._queue = queue
+        self.held = False
+
+    async def enter(self) -> None:
+        """Wait until no turn runs; none begins before `leave`."""
+        entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def enter() -> None:
+            self.held = True
+            if entered.done():
+                self.leave()
+            else:
+                entered.set_result(None)
+
+        self._queue.between(enter)
+        try:
+            await entered
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Let turns begin again."""
+        if self.held:
+            self.held = False
+            self._queue.gap_over()
+
+
+_current: ContextVar[_Gap | None] = ContextVar("ramet_gap", default=None)
+
+
+class Gaps:
+    """The gaps of one chat."""
+
+    def __init__(
+        self, queue: TurnQueue[LiveTurn], clock: Clock, *, unsettled: Callable[[], bool]
+    ) -> None:
+        """Begin.
+
+        Args:
+            queue: The turns.
+            clock: For looking again.
+            unsettled: Whether an answer is still to go on that nothing may come between.
+        """
+        self._queue = queue
+        self._clock = clock
+        self._unsettled = unsettled
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @asynccontextmanager
+    async def between_turns(self) -> AsyncGenerator[None]:
+        """Keep turns from running while the block runs, once all answers that were cut have ended.
+
+        Inside the block code may wait for a turn of the same chat: it steps out for that.
+        """
+        gap = _Gap(self._queue)
+        await gap.enter()
+        while self._unsettled():
+            gap.leave()
+            await self._next_end()
+            await gap.enter()
+        token = _current.set(gap)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            gap.leave()
+
+    def turn_over(self) -> None:
+        """Look again at what waits: a turn has ended, or will not go on."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _next_end(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            async with self._clock.timeout(LOOK_AGAIN):
+                await waiter
+        except TimeoutError:
+            return
+
+
+@asynccontextmanager
+async def stepped_out() -> AsyncGenerator[None]:
+    """Let turns run while the block waits for one, if the running code holds a gap."""
+    gap = _current.get()
+    if gap is None or not gap.held:
+        yield
+        return
+    gap.leave()
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        await gap.enter()
+        raise
+    await gap.enter()
