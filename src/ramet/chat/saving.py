@@ -1,5 +1,6 @@
 """Turns that code starts: on messages that it saves, or going on with the last answer."""
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -8,7 +9,7 @@ from ramet.chat.live_turn import LiveTurn
 from ramet.chat.turn import Message, TurnResult
 from ramet.chat.turns import TurnRequest
 from ramet.core.ids import Ids
-from ramet.core.json import JsonObject, to_json
+from ramet.core.json import JsonObject, NotJson, to_json
 from ramet.core.signals import AbortSignal
 from ramet.errors import InvalidArguments, UnknownModelResult
 from ramet.protocol import frames
@@ -99,8 +100,12 @@ def checked_message(message: object) -> JsonObject:
 
     Raises:
         UnknownModelResult: It lacks what a message has.
+        NotJson: JSON cannot carry it.
     """
-    copied = to_json(message)
+    try:
+        copied = to_json(message)
+    except NotJson as error:
+        raise NotJson(f"A message is not JSON: {reprlib.repr(message)} ({error})") from error
     if not isinstance(copied, dict) or not {"id", "role", "parts"} <= copied.keys():
         raise UnknownModelResult(f"A message needs an id, a role and parts: {message!r}")
     return copied

@@ -206,10 +206,10 @@ class Submissions:
             created_at=self._context.clock.now_ms(),
             idempotency_key=key,
         )
+        text = dump_payload(messages, what="The messages of a submission")
         self._announcing += 1  # nothing runs before the hook knows that it waits
         try:
             self._drain_soon()
-            text = dump_payload(messages, what="The messages of a submission")
             self._store.insert(submission, messages=text, metadata=metadata)
             failpoint("submission.stored")
             stored = self._store.get(submission_id)
