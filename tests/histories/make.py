@@ -21,14 +21,15 @@ _SAME_MOMENT = (2026, 1, 1, 0, 0, 0)
 _NOT_DATA = ("*-shm", "ramet.lock")
 
 
-def desk_harness(data: Path) -> Harness:
-    """The program of the fixtures, on a data directory."""
-    return Harness(agents=[Desk], sub_agents=[Helper, Steady, Leaf], data_dir=data)
+def desk_harness(data: Path, *, seed: int = 2) -> Harness:
+    """The program of the fixtures, on a data directory; each seed makes other ids."""
+    classes = [Helper, Steady, Leaf]
+    return Harness(agents=[Desk], sub_agents=classes, data_dir=data, seed=seed)
 
 
 async def play(data: Path, left: Path) -> None:
     """Run the program, crash it once, and copy what it has left before it ends."""
-    harness = desk_harness(data)
+    harness = desk_harness(data, seed=1)
     await harness.host.start()
     desk = await harness.agent(Desk, "main")
     desk.set_state({"topic": "bees"})

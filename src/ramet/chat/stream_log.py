@@ -157,10 +157,14 @@ class StreamLog:
 
     def append_behind(self, stream_id: str, body: str) -> None:
         """Commit one chunk behind the last of a log whose writer is gone."""
+        self._write(stream_id, self.next_index(stream_id), body)
+
+    def next_index(self, stream_id: str) -> int:
+        """The index of the chunk that is written next."""
         first = self._first_ids.setdefault(stream_id, _first_id(self._database, stream_id))
         row = self._database.one(LAST_INDEX, first, first + CHUNKS_OF_A_STREAM)
         last = None if row is None else row["last"]
-        self._write(stream_id, 0 if last is None else int(last) + 1, body)
+        return 0 if last is None else int(last) + 1
 
     def close(self, stream_id: str, outcome: StoredOutcome) -> None:
         """Record that nothing more is written to a log."""

@@ -1,16 +1,20 @@
 """The messages of one chat, in order, as text in memory and as rows on disk."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ramet.chat.turn import Message
 from ramet.core.clock import Clock
-from ramet.core.json import dumps, loads
+from ramet.core.json import NotJson, dumps, loads
 from ramet.protocol.compaction import compact_message
 from ramet.protocol.messages import parts_of
 from ramet.protocol.tool_parts import tool_call_id
-from ramet.storage import Database
+from ramet.storage import Database, Row
 
+_log = logging.getLogger("ramet.chat")
+
+DAMAGED = "[This message was damaged on disk and cannot be read.]"
 CALL_KEY = '"toolCallId"'
 
 CREATE = """
@@ -26,7 +30,7 @@ CREATE_ORDER = """
 CREATE INDEX IF NOT EXISTS cf_ai_chat_agent_messages_position
     ON cf_ai_chat_agent_messages (position)
 """
-SELECT_ALL = "SELECT id, message FROM cf_ai_chat_agent_messages ORDER BY position"
+SELECT_ALL = "SELECT id, role, message FROM cf_ai_chat_agent_messages ORDER BY position"
 INSERT = """
 INSERT INTO cf_ai_chat_agent_messages (id, position, role, message, created_at)
 VALUES (?, ?, ?, ?, ?)
@@ -73,7 +77,7 @@ class Transcript:
     def _texts(self) -> dict[str, str]:
         if self._read is None:
             rows = self._database.query(SELECT_ALL)
-            self._read = {str(row["id"]): str(row["message"]) for row in rows}
+            self._read = {str(row["id"]): self._readable(row) for row in rows}
         return self._read
 
     def all(self) -> list[Message]:
@@ -198,6 +202,19 @@ class Transcript:
         row = self._database.one(LAST_POSITION)
         last = row["last"] if row is not None else None
         return 0 if last is None else int(last) + 1
+
+    def _readable(self, row: Row) -> str:
+        """The text of a message; one that is damaged says so in its place, its row is kept."""
+        text = str(row["message"])
+        try:
+            loads(text)
+        except NotJson as error:
+            _log.error(
+                "The message %s in %s cannot be read: %s", row["id"], self._database.path, error
+            )
+            said = {"type": "text", "text": DAMAGED, "state": "done"}
+            return dumps({"id": row["id"], "role": row["role"], "parts": [said]})
+        return text
 
     def _remember(self, message_id: str, text: str, after: str | None) -> None:
         if after is None or after not in self._texts:

@@ -153,7 +153,7 @@ class TurnRunner:
                 ports.log.close(plan.resumes, "recovering")
         failpoint("turn.started")
         live.answer, live.resumed = folded(ports, stream)
-        live.next_index = len(live.resumed)
+        live.next_index = ports.log.next_index(plan.stream_id) if live.resumed else 0
         live.phase = "streaming"
         self._watcher.turn_streams(live)
 

@@ -1,12 +1,15 @@
 """The durable record of each turn: what it answers, how far it came and how it ended (D5, D7)."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ramet.chat.turn import StoredOutcome, TurnTrigger
-from ramet.core.json import dumps, texts_in
+from ramet.core.json import NotJson, dumps, texts_in
 from ramet.storage import Database, Row
+
+_log = logging.getLogger("ramet.chat")
 
 TurnStatus: TypeAlias = Literal["accepted", "running", "recovering", "ended", "orphaned", "cleared"]
 """Where a turn stands.
@@ -212,6 +215,14 @@ def _turn_or_none(row: Row | None) -> StoredTurn | None:
     return None if row is None else _turn(row)
 
 
+def _message_ids(row: Row) -> Sequence[str]:
+    try:
+        return texts_in(row["message_ids"])
+    except NotJson as error:
+        _log.error("The turn %s has lost its questions: %s", row["turn_id"], error)
+        return ()
+
+
 def _turn(row: Row) -> StoredTurn:
     return StoredTurn(
         turn_id=row["turn_id"],
@@ -221,7 +232,7 @@ def _turn(row: Row) -> StoredTurn:
         status=row["status"],
         outcome=row["outcome"],
         error_text=row["error_text"],
-        message_ids=texts_in(row["message_ids"]),
+        message_ids=_message_ids(row),
         assistant_message_id=row["assistant_message_id"],
         continuation=bool(row["continuation"]),
         created_at=row["created_at"],

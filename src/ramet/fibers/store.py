@@ -1,5 +1,6 @@
 """Fibers on disk: a row for each that runs, the ledger of managed ones, the root's leases."""
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -7,6 +8,8 @@ from ramet.core.json import JsonValue, NotJson, dumps, loads, loads_or_raw
 from ramet.core.paths import AgentPath
 from ramet.fibers.records import FiberInspection, FiberStatus, SettledStatus
 from ramet.storage import Database, Row
+
+_log = logging.getLogger("ramet.fibers")
 
 CREATE_RUNS = """
 CREATE TABLE cf_agents_runs (
@@ -238,10 +241,16 @@ class FiberStore:
 
     def leases(self) -> list[tuple[AgentPath, str]]:
         """The owners and ids of the sub-agents' fibers that are looked after, oldest first."""
-        return [
-            (AgentPath.from_json(loads(row["owner_path"])), row["run_id"])
-            for row in self._database.query(LEASES)
-        ]
+        owners = ((_owner(row), row["run_id"]) for row in self._database.query(LEASES))
+        return [(owner, run_id) for owner, run_id in owners if owner is not None]
+
+
+def _owner(row: Row) -> AgentPath | None:
+    try:
+        return AgentPath.from_json(loads(row["owner_path"]))
+    except NotJson as error:
+        _log.error("Nobody knows whose the fiber %s is: %s", row["run_id"], error)
+        return None
 
 
 def _run(row: Row) -> StoredRun:

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 
-from ramet.core.clock import Clock
+from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
-from ramet.errors import AddressError, InstanceGone, NotRunning
+from ramet.errors import AddressError, InstanceGone, NotRunning, StorageError
 from ramet.host.instances import Instances
 from ramet.host.tasks import new_task
 from ramet.host.wakeups import WakeupIndex
@@ -33,10 +34,20 @@ class Alarms:
         self._fence = Fence("the host's alarms")
         self._waiting: deque[AgentPath] = deque()
         self._active: dict[AgentPath, asyncio.Task[None]] = {}
+        self._resting: dict[AgentPath, int] = {}
+        """Until when those are left alone that the index, being unwritable, still has as due."""
+        self._again: Timer | None = None
         self._stopped = False
 
     def due(self) -> None:
         """Begin to fire what is due, as far as there is room; the rest follows as others end."""
+        try:
+            self._fire_due()
+        except StorageError:
+            _log.exception("The index of wake-ups cannot be read; it is tried again")
+            self._try_again()
+
+    def _fire_due(self) -> None:
         while not self._stopped and len(self._active) < AT_ONCE:
             if not self._waiting and not self._read():
                 self._index.watch()
@@ -56,6 +67,8 @@ class Alarms:
         """Fire nothing more; returns the tasks that still have to notice."""
         self._stopped = True
         self._index.stop()
+        if self._again is not None:
+            self._again.cancel()
         tasks = list(self._active.values())
         for task in tasks:
             task.cancel()
@@ -63,8 +76,11 @@ class Alarms:
 
     def _read(self) -> bool:
         """Read who is due; whether there is anybody whose alarm does not fire already."""
-        due = self._index.due(len(self._active) + PAGE)
-        self._waiting.extend(root for root in due if root not in self._active)
+        now = self._clock.now_ms()
+        self._resting = {root: until for root, until in self._resting.items() if until > now}
+        taken = self._active.keys() | self._resting.keys()
+        due = self._index.due(len(taken) + PAGE)
+        self._waiting.extend(root for root in due if root not in taken)
         return bool(self._waiting)
 
     def _fired(self, root: AgentPath, _: asyncio.Task[None]) -> None:
@@ -82,10 +98,28 @@ class Alarms:
             return
         except AddressError as error:
             _log.warning("%s has an alarm, but cannot be opened here: %s", root, error)
-            self._index.set_aside(root)
+            self._noted(root, self._index.set_aside)
         except InstanceGone:
             # If it was deleted nothing is left to put off; if it was stopped it is opened again.
-            self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)
+            self._noted(root, self._put_off)
         except Exception:  # noqa: BLE001 - whatever kept the alarm from running, it is tried again
             _log.exception("The alarm of %s failed; it is tried again", root)
-            self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)
+            self._noted(root, self._put_off)
+
+    def _put_off(self, root: AgentPath) -> None:
+        self._index.put_off(root, self._clock.now_ms() + TRY_AGAIN_MS)
+
+    def _noted(self, root: AgentPath, note: Callable[[AgentPath], object]) -> None:
+        """Leave a root alone for now, also when the index cannot be told so."""
+        try:
+            note(root)
+        except StorageError:
+            _log.exception("The index of wake-ups cannot be written; it is tried again")
+            self._resting[root] = self._clock.now_ms() + TRY_AGAIN_MS
+            self._try_again()
+
+    def _try_again(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+        if not self._stopped:
+            self._again = self._clock.call_later(TRY_AGAIN_MS / 1000, self.due)

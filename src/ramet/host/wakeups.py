@@ -5,14 +5,17 @@ A moment stands here whether its agent is open or not.
 Start-up reads what is due, not what exists (one row for each agent that waits for something).
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
-from ramet.core.json import dumps, loads
+from ramet.core.json import NotJson, dumps, loads
 from ramet.core.paths import AgentPath
-from ramet.storage import Database, Migration, combined, migrate
+from ramet.storage import Database, Migration, Row, combined, migrate
+
+_log = logging.getLogger("ramet.host")
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS ramet_wakeups (
@@ -101,7 +104,16 @@ class WakeupIndex:
     def due(self, limit: int) -> list[AgentPath]:
         """The roots whose moment has come, the longest overdue first."""
         rows = self._database.query(DUE, self._clock.now_ms(), limit)
-        return [AgentPath.from_json(loads(row["root"])) for row in rows]
+        return [root for root in map(self._root, rows) if root is not None]
+
+    def _root(self, row: Row) -> AgentPath | None:
+        """Whose a row is; one that nobody can read is left alone."""
+        try:
+            return AgentPath.from_json(loads(row["root"]))
+        except NotJson as error:
+            _log.error("%s has a wake-up for nobody: %s", self._database.path, error)
+            self._database.run(SET_ASIDE, row["root"])
+            return None
 
     def watch(self) -> None:
         """Set the timer to the earliest moment that is still to come."""

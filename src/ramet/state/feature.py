@@ -10,10 +10,10 @@ from ramet.connections.connection import Connection
 from ramet.core.adapters import adapter_of
 from ramet.core.current import CurrentConnection, current
 from ramet.core.ids import Ids
-from ramet.core.json import dump_strict, fits_json, loads
+from ramet.core.json import JsonValue, NotJson, dump_strict, fits_json, loads
 from ramet.core.ports import Events
 from ramet.core.public_errors import public_text
-from ramet.errors import ConnectionReadonly, StateRejected
+from ramet.errors import ConnectionReadonly, DatabaseUnusable, StateRejected
 from ramet.protocol import frames
 from ramet.protocol.incoming import StateUpdate
 from ramet.state.store import StateStore
@@ -103,8 +103,11 @@ class State(Generic[S]):
             self._replace(value, source=connection, tell_source=False)
 
     def greeting(self) -> str | None:
-        """The state frame for a new connection; None when there is no state."""
-        self._load()
+        """The state frame for a new connection; None when there is none, or none to be read."""
+        try:
+            self._load()
+        except DatabaseUnusable as error:
+            public_text(error, self._ids)  # in the log; the client can do all but see the state
         return self._frame
 
     def _replace(self, value: S, *, source: Connection | None, tell_source: bool) -> None:
@@ -146,13 +149,21 @@ class State(Generic[S]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True
         stored = self._store.read()
         if stored is None and self._initial is not None:
             stored = dump_strict(self._initial)
         if stored is not None:
-            self._value = self._adapter.validate_python(loads(stored))
+            self._value = self._adapter.validate_python(self._decoded(stored))
             self._frame = frames.state(self._value)
+        self._loaded = True
+
+    def _decoded(self, stored: str) -> JsonValue:
+        try:
+            return loads(stored)
+        except NotJson as error:
+            raise DatabaseUnusable(
+                f"The state of {self._class_name} in {self._store.where} is no JSON: {error}"
+            ) from error
 
     def _connection(self, found: CurrentConnection | None) -> Connection | None:
         return found if isinstance(found, Connection) else None

@@ -10,6 +10,8 @@ class StateStore:
 
     def __init__(self, database: Database) -> None:
         self._values = KeyValue(database)
+        self.where = database.path
+        """The file, for errors."""
 
     def read(self) -> str | None:
         """The encoded state; None when none was ever set."""

@@ -3,6 +3,7 @@
 A response is one row; each of its tool calls is a row of its own, empty until the call has ended.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,12 +14,15 @@ from pydantic_ai.messages import (
     ModelResponse,
     ToolCallPart,
 )
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, ValidationError
 
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint
 from ramet.core.json import dumps
+from ramet.errors import DatabaseUnusable
 from ramet.storage import Database, Migration, Row
+
+_log = logging.getLogger("ramet.think")
 
 CREATE = """
 CREATE TABLE IF NOT EXISTS cf_think_steps (
@@ -179,7 +183,12 @@ class StepStore:
 
     def steps_of_turn(self, turn_id: str) -> Sequence[StoredStep]:
         """The steps that a turn has committed, in order."""
-        found = _steps(self._database.query(OF_TURN, turn_id))
+        try:
+            found = _steps(self._database.query(OF_TURN, turn_id))
+        except ValidationError as error:
+            raise DatabaseUnusable(
+                f"The steps of {turn_id} in {self._database.path} cannot be read"
+            ) from error
         return [step for steps in found.values() for step in steps]
 
     def forget_from(self, turn_id: str, step: int) -> None:
@@ -202,7 +211,28 @@ class StepStore:
     def _read(
         self, message_ids: Sequence[str], besides: str = ""
     ) -> Mapping[str, Sequence[StoredStep]]:
-        return _steps(self._database.query(OF_MESSAGES, dumps(message_ids), besides))
+        rows = self._database.query(OF_MESSAGES, dumps(message_ids), besides)
+        try:
+            return _steps(rows)
+        except ValidationError:
+            return self._readable(rows)
+
+    def _readable(self, rows: Sequence[Row]) -> Mapping[str, Sequence[StoredStep]]:
+        """The steps of the answers whose rows are whole; the parts stand in for the others."""
+        by_answer: dict[str, list[Row]] = {}
+        for row in rows:
+            by_answer.setdefault(str(row["message_id"]), []).append(row)
+        found: dict[str, Sequence[StoredStep]] = {}
+        for message_id, own in by_answer.items():
+            try:
+                found.update(_steps(own))
+            except ValidationError:
+                _log.error(
+                    "The steps of %s in %s cannot be read; the model is told what was shown",
+                    message_id,
+                    self._database.path,
+                )
+        return found
 
 
 class TurnJournal:

@@ -1,0 +1,1 @@
+"""Trouble with the disk, made through real files."""
