@@ -29,11 +29,20 @@ class RunningHost:
     """A host for the length of an `async with` block."""
 
     def __init__(
-        self, data: Path, agents: Iterable[type], *, most_open: int = 2_000, ahead_ms: int = 0
+        self,
+        data: Path,
+        agents: Iterable[type],
+        *,
+        sub_agents: Iterable[type] = (),
+        most_open: int = 2_000,
+        ahead_ms: int = 0,
+        replay_runs: int = 1_000,
     ) -> None:
         self.clock = ShiftedClock(ahead_ms)
-        self.classes = ClassTable(roots=agents, sub_agents=[])
-        options = ramet.HostOptions(max_open_agents=most_open, idle_timeout=3_600)
+        self.classes = ClassTable(roots=agents, sub_agents=sub_agents)
+        options = ramet.HostOptions(
+            max_open_agents=most_open, idle_timeout=3_600, replay_runs=replay_runs
+        )
         self.host = Host(self.classes, data, options=options, clock=self.clock, ids=Ids())
 
     def path(self, cls: type, name: str) -> AgentPath:

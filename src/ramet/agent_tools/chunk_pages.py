@@ -8,8 +8,7 @@ from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import StoredChunk
 
 PAGE_BYTES = 64 * 1024
-MOST_AT_ONCE = 256
-FIRST_AT_ONCE = 16
+MOST_AT_ONCE = 512
 
 
 class ChunkPages:
@@ -21,7 +20,6 @@ class ChunkPages:
         self._child = child
         self._arrived = arrived
         self._chunks: deque[StoredChunk] = deque()
-        self._at_once = FIRST_AT_ONCE
         self._fetching = False
         self._ended_at: int | None = None
 
@@ -60,7 +58,7 @@ class ChunkPages:
     def _stored(self, after: int) -> Sequence[StoredChunk] | None:
         try:
             return self._ports.chunks.read(
-                self._child.path, self._child.run_id, after=after, limit=self._at_once
+                self._child.path, self._child.run_id, after=after, limit=MOST_AT_ONCE
             )
         except Exception as error:  # noqa: BLE001 - a file that cannot be read must not stop the replay
             self._ports.errors.report(error)
@@ -80,8 +78,6 @@ class ChunkPages:
         self._arrived()
 
     def _keep(self, items: Sequence[StoredChunk], first: int) -> None:
-        chunks = [item for item in items if item.kind == "chunk" and item.sequence >= first]
-        self._chunks.extend(chunks)
-        if chunks:
-            mean = sum(len(chunk.body) for chunk in chunks) // len(chunks)
-            self._at_once = max(1, min(MOST_AT_ONCE, PAGE_BYTES // max(mean, 1)))
+        self._chunks.extend(
+            item for item in items if item.kind == "chunk" and item.sequence >= first
+        )

@@ -63,7 +63,7 @@ class ChunkReader(Protocol):
     def read(
         self, path: AgentPath, run_id: str, *, after: int, limit: int
     ) -> Sequence[StoredChunk] | None:
-        """The next `limit` chunks after an index, in order; other items are passed over.
+        """The next chunks after an index, in order: at most `limit`, some tens of KiB.
 
         None when the child cannot be read so: it is then opened and asked, which takes a moment.
         """

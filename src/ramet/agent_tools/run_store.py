@@ -56,6 +56,11 @@ CREATE INDEX cf_agent_tool_runs_unfinished ON cf_agent_tool_runs (started_at)
 WHERE status IN ('starting', 'running')
 """
 
+DROP_UNFINISHED_INDEX = "DROP INDEX cf_agent_tool_runs_unfinished"
+CREATE_STATUS_INDEX = """
+CREATE INDEX cf_agent_tool_runs_by_status ON cf_agent_tool_runs (status, started_at)
+WHERE status <> 'completed'
+"""
 CREATE_OUTSTANDING_INDEX = """
 CREATE INDEX cf_agent_tool_runs_outstanding ON cf_agent_tool_runs (started_at)
 WHERE detached = 1 AND finish_delivered_at IS NULL
@@ -70,16 +75,18 @@ INSERT INTO cf_agent_tool_runs (
 """
 GET = "SELECT rowid AS ordinal, * FROM cf_agent_tool_runs WHERE run_id = ?"
 UNFINISHED = """
-SELECT rowid AS ordinal, * FROM cf_agent_tool_runs WHERE status IN ('starting', 'running')
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE status <> 'completed' AND status IN ('starting', 'running')
 ORDER BY started_at, rowid
 """
 UNFINISHED_AWAITED = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
-WHERE status IN ('starting', 'running') AND detached = 0
+WHERE status <> 'completed' AND status IN ('starting', 'running') AND detached = 0
 ORDER BY started_at, rowid
 """
 COUNT_UNFINISHED = """
-SELECT count(*) AS active FROM cf_agent_tool_runs WHERE status IN ('starting', 'running')
+SELECT count(*) AS active FROM cf_agent_tool_runs
+WHERE status <> 'completed' AND status IN ('starting', 'running')
 """
 NEWEST = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
@@ -93,8 +100,32 @@ ORDER BY started_at DESC, rowid DESC LIMIT ?
 LISTED = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
 WHERE (?1 IS NULL OR agent_type = ?1)
-    AND (?2 IS NULL OR parent_tool_call_id = ?2)
+    AND ?2 IS NULL
     AND (?3 IS NULL OR status IN (SELECT value FROM json_each(?3)))
+    AND ?4 IS NULL
+ORDER BY started_at, rowid
+"""
+OF_CALL = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE parent_tool_call_id = ?2
+    AND (?1 IS NULL OR agent_type = ?1)
+    AND (?3 IS NULL OR status IN (SELECT value FROM json_each(?3)))
+    AND (?4 IS NULL OR started_at < ?4)
+ORDER BY started_at, rowid
+"""
+STARTED_BEFORE = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE started_at < ?4
+    AND (?1 IS NULL OR agent_type = ?1)
+    AND ?2 IS NULL
+    AND (?3 IS NULL OR status IN (SELECT value FROM json_each(?3)))
+ORDER BY started_at, rowid
+"""
+NOT_COMPLETED = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE status <> 'completed' AND status IN (SELECT value FROM json_each(?3))
+    AND (?1 IS NULL OR agent_type = ?1)
+    AND ?2 IS NULL
     AND (?4 IS NULL OR started_at < ?4)
 ORDER BY started_at, rowid
 """
@@ -124,7 +155,7 @@ WHERE detached = 1 AND finish_delivered_at IS NULL ORDER BY started_at, rowid
 """
 COUNT_LET_GO = """
 SELECT count(*) AS active FROM cf_agent_tool_runs
-WHERE status IN ('starting', 'running') AND detached = 1
+WHERE status <> 'completed' AND status IN ('starting', 'running') AND detached = 1
 """
 CLAIM: Mapping[SlotName, str] = {
     "finish": """
@@ -153,6 +184,12 @@ def create_runs(database: Database) -> None:
     """Make the table; one of the first migration's steps."""
     for statement in (CREATE_TABLE, CREATE_CALL_INDEX, CREATE_TIME_INDEX, CREATE_UNFINISHED_INDEX):
         database.run(statement)
+
+
+def index_by_status(database: Database) -> None:
+    """Find runs that did not complete without reading the others, which are most."""
+    database.run(DROP_UNFINISHED_INDEX)
+    database.run(CREATE_STATUS_INDEX)
 
 
 def index_outstanding(database: Database) -> None:
@@ -226,7 +263,16 @@ class RunStore:
     ) -> list[StoredRun]:
         """The runs that fit all that is given, oldest first."""
         wanted = None if statuses is None else dumps(statuses)
-        rows = self._database.query(LISTED, agent_type, parent_tool_call_id, wanted, started_before)
+        statement = LISTED
+        if parent_tool_call_id is not None:
+            statement = OF_CALL
+        elif statuses is not None and "completed" not in statuses:
+            statement = NOT_COMPLETED
+        elif started_before is not None:
+            statement = STARTED_BEFORE
+        rows = self._database.query(
+            statement, agent_type, parent_tool_call_id, wanted, started_before
+        )
         return [run_of(row) for row in rows]
 
     def mark_running(self, run_id: str) -> bool:

@@ -2,7 +2,9 @@
 
 from ramet.storage.database import Database
 
+LAST_CHARACTER = "\U0010ffff"
 GET = "SELECT state FROM cf_agents_state WHERE id = ?"
+GET_ALL = "SELECT id, state FROM cf_agents_state WHERE id >= ? AND id < ?"
 PUT = """
 INSERT INTO cf_agents_state (id, state) VALUES (?, ?)
 ON CONFLICT (id) DO UPDATE SET state = excluded.state
@@ -20,6 +22,11 @@ class KeyValue:
         """The text under `key`; None when there is none."""
         row = self._database.one(GET, key)
         return None if row is None else row["state"]
+
+    def beginning_with(self, prefix: str) -> dict[str, str]:
+        """The texts under all keys that begin so."""
+        rows = self._database.query(GET_ALL, prefix, prefix + LAST_CHARACTER)
+        return {row["id"]: row["state"] for row in rows}
 
     def has(self, key: str) -> bool:
         """Whether something is stored under `key`."""

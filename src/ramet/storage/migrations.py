@@ -5,13 +5,14 @@ row, so that a class that becomes a chat agent later gains those tables. A curre
 DDL (AT-032).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ramet.errors import DatabaseUnusable
 from ramet.storage.database import Database
 from ramet.storage.key_value import KeyValue
 
+VERSION_KEY = "cf_schema_version"
 CREATE_KEY_VALUE = """
 CREATE TABLE IF NOT EXISTS cf_agents_state (
     id TEXT PRIMARY KEY NOT NULL,
@@ -56,8 +57,9 @@ def migrate(database: Database, schema: Schema) -> None:
     with database.transaction():
         database.run(CREATE_KEY_VALUE)
         store = KeyValue(database)
+        versions = store.beginning_with(VERSION_KEY)
         for migration in schema.migrations:
-            if migration.number > _stored_version(database, migration.component):
+            if migration.number > _stored_version(database, versions, migration.component):
                 migration.apply(database)
                 store.put(_version_key(migration.component), str(migration.number))
 
@@ -66,9 +68,9 @@ def is_current(database: Database, schema: Schema) -> bool:
     """Whether a database can be used without migrating it first; raises like `migrate`."""
     if not database.has_table("cf_agents_state"):
         return False
-    current = True
+    current, versions = True, KeyValue(database).beginning_with(VERSION_KEY)
     for component, newest in schema.newest().items():
-        stored = _stored_version(database, component)
+        stored = _stored_version(database, versions, component)
         if stored > newest:
             raise DatabaseUnusable(
                 f"The database {database.path} has version {stored} of {component!r}; "
@@ -78,8 +80,8 @@ def is_current(database: Database, schema: Schema) -> bool:
     return current
 
 
-def _stored_version(database: Database, component: str) -> int:
-    stored = KeyValue(database).get(_version_key(component)) or "0"
+def _stored_version(database: Database, versions: Mapping[str, str], component: str) -> int:
+    stored = versions.get(_version_key(component)) or "0"
     if not stored.isdecimal():
         raise DatabaseUnusable(
             f"The database {database.path} has no version of {component!r}, but {stored!r}"
@@ -88,7 +90,7 @@ def _stored_version(database: Database, component: str) -> int:
 
 
 def _version_key(component: str) -> str:
-    return "cf_schema_version" if component == "agent" else f"cf_schema_version:{component}"
+    return VERSION_KEY if component == "agent" else f"{VERSION_KEY}:{component}"
 
 
 def combined(*parts: Sequence[Migration]) -> Schema:

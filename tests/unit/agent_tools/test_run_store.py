@@ -1,9 +1,12 @@
 """The registry's table: its columns, and values that are not what they should be."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ramet.agent_tools import run_store
 from ramet.agent_tools.policy import Ending, interruption
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
@@ -126,3 +129,59 @@ def test_runs_of_many_tool_calls_are_found(runs: RunStore) -> None:
     found = runs.of_calls([f"c{number}" for number in range(0, 1200, 2)], 3)
 
     assert [each.run_id for each in found] == ["r1198", "r1196", "r1194"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "index"),
+    [
+        (run_store.GET, 1, "autoindex"),
+        (run_store.UNFINISHED, 0, "by_status"),
+        (run_store.UNFINISHED_AWAITED, 0, "by_status"),
+        (run_store.COUNT_UNFINISHED, 0, "by_status"),
+        (run_store.COUNT_LET_GO, 0, "by_status"),
+        (run_store.NOT_COMPLETED, 4, "by_status"),
+        (run_store.STARTED_BEFORE, 4, "by_time"),
+        (run_store.OF_CALL, 4, "by_call"),
+        (run_store.OF_CALLS, 2, "by_call"),
+        (run_store.NEWEST, 1, "by_time"),
+        (run_store.OUTSTANDING, 0, "outstanding"),
+    ],
+)
+def test_runs_that_do_not_matter_are_not_read(
+    database: Database, statement: str, values: int, index: str
+) -> None:
+    plan = database.query("EXPLAIN QUERY PLAN " + statement, *["[]"] * values)
+    details = [str(row["detail"]) for row in plan if "cf_agent_tool_runs" in str(row["detail"])]
+    assert details
+    assert all(index in detail for detail in details), details
+
+
+def test_whatever_is_asked_for_together_is_what_is_found(runs: RunStore) -> None:
+    statuses = ["completed", "error", "aborted", "interrupted", "running"]
+    for number in range(20):
+        runs.add(
+            run(
+                f"r{number}",
+                parent_tool_call_id="call" if number % 3 else None,
+                started_at=number // 2,
+            )
+        )
+        status: Any = statuses[number % 5]
+        if status != "running":
+            runs.seal(f"r{number}", Ending(status=status), number)
+    every = runs.matching()
+    assert [each.run_id for each in every] == [f"r{number}" for number in range(20)]
+    calls, before = [None, "call", "other"], [None, 4]
+    sets = [None, ["error"], ["error", "aborted"], ["completed", "error"], []]
+    for call, wanted, border in itertools.product(calls, sets, before):
+        found = runs.matching(
+            parent_tool_call_id=call, statuses=wanted, started_before=border, agent_type="A"
+        )
+        assert found == [
+            each
+            for each in every
+            if (call is None or each.parent_tool_call_id == call)
+            and (wanted is None or each.status in wanted)
+            and (border is None or each.started_at < border)
+        ]
+    assert runs.matching(agent_type="B") == []
