@@ -50,15 +50,18 @@ def checked_report(
     """Check what a child reports.
 
     Raises:
-        ValueError: The fraction is not a finite number, or the data is not JSON.
+        ValueError: The fraction is not a finite number, the milestone has no name, or the data is
+            not JSON.
     """
+    if milestone is not None and not milestone.strip():
+        raise ValueError(f"A milestone must have a name, not {milestone!r}")
     if fraction is not None and not math.isfinite(fraction):
         raise ValueError(f"fraction must be a finite number, not {fraction!r}")
     return Report(
         fraction=fraction,
         message=message,
         phase=phase,
-        milestone=milestone or None,
+        milestone=milestone,
         data=None if data is None else to_json_strict(data),
         persist=persist,
     )

@@ -133,7 +133,8 @@ class ChatVerbs:
             is sent a moment later unless another overtakes it; "inactive" outside of a run.
 
         Raises:
-            ValueError: The fraction is not finite, or the data is not JSON.
+            ValueError: The fraction is not finite, the milestone has no name, or the data is not
+                JSON.
         """
         return self._ramet_chat.report(
             checked_report(

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -16,6 +17,16 @@ _running: set[asyncio.Future[Any]] = set()
 _turns = threading.BoundedSemaphore(MOST_THREADS)
 
 
+_calling_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar(
+    "ramet_calling_loop", default=None
+)
+
+
+def calling_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that the running thread works for; None in a thread of anybody else's."""
+    return _calling_loop.get()
+
+
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a thread; `current_agent()` works inside it.
 
@@ -24,6 +35,7 @@ async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """
     loop = asyncio.get_running_loop()
     context = contextvars.copy_context()
+    context.run(_calling_loop.set, loop)
     done: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, error: BaseException | None) -> None:

@@ -1,18 +1,11 @@
-"""For synchronous tools, which run in threads: what they may ask of their agent from there."""
+"""For synchronous tools and answers, which run in threads: what they may ask of their agent."""
 
 import asyncio
-from contextvars import ContextVar
 
 from ramet.agent_tools.verbs import AgentToolVerbs
 from ramet.core.current import current_agent
+from ramet.core.threads import calling_loop
 from ramet.errors import NoCurrentAgent
-
-_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("ramet_loop", default=None)
-
-
-def remember_loop() -> None:
-    """Note the running loop for code that is about to run in a thread with this context."""
-    _loop.set(asyncio.get_running_loop())
 
 
 def report_progress(
@@ -24,14 +17,14 @@ def report_progress(
     data: object = None,
     persist: bool = False,
 ) -> str:
-    """Do what the agent's `report_progress` does, from a synchronous tool; waits for its answer.
+    """Do what the agent's `report_progress` does, from a synchronous tool or answer; waits for it.
 
     Raises:
-        NoCurrentAgent: The code runs in no tool of an agent.
+        NoCurrentAgent: The code runs in no thread of an agent.
         RuntimeError: The code runs in the event loop: await the agent's own `report_progress`.
-        ValueError: The fraction is not finite, or the data is not JSON.
+        ValueError: The fraction is not finite, the milestone has no name, or the data is not JSON.
     """
-    agent, loop = current_agent(), _loop.get()
+    agent, loop = current_agent(), calling_loop()
     if not isinstance(agent, AgentToolVerbs) or loop is None:
         raise NoCurrentAgent(
             "ramet.from_thread was used outside of an agent: use it in a synchronous tool"

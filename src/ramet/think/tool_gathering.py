@@ -12,7 +12,6 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 
 from ramet.core.threads import in_thread
 from ramet.errors import ConfigurationError
-from ramet.think.from_thread import remember_loop
 from ramet.think.idempotent import note_all, noted
 
 _MOST_KNOWN = 1_024
@@ -105,7 +104,6 @@ def _off_the_loop(tool: Tool[object]) -> Tool[object]:
 def _threaded(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     @wraps(function)
     async def run(*args: Any, **kwargs: Any) -> Any:
-        remember_loop()
         result = await in_thread(function, *args, **kwargs)
         return await result if isawaitable(result) else result
 

@@ -206,6 +206,9 @@ async def test_what_cannot_be_reported_is_refused(harness: Harness) -> None:
     child = await harness.agent(Reporter, "run-1")
     with pytest.raises(ValueError, match="finite number, not nan"):
         await child.report_progress(fraction=math.nan)
+    for nameless in ("", "  "):
+        with pytest.raises(ValueError, match=f"A milestone must have a name, not {nameless!r}"):
+            await child.report_progress(milestone=nameless)
     with pytest.raises(NotJson):
         await child.report_progress(data={"x": math.inf})
     with pytest.raises(NotJson):
