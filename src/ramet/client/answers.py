@@ -50,6 +50,11 @@ class Answers:
         answer.attached = True
         self._open[answer.request_id] = answer
 
+    def take_up(self, answer: Answer) -> None:
+        """Take the frames of an answer that is under way, from the first."""
+        self.keep(answer)
+        self._acknowledged.discard(answer.request_id)
+
     def forget(self, answer: Answer) -> None:
         """Take no more frames of an answer."""
         self._open.pop(answer.request_id, None)
@@ -68,6 +73,11 @@ class Answers:
         answers, self._open = self._open, {}
         for answer in answers.values():
             answer.fail(error)
+
+    def cleared(self) -> None:
+        """Note that what is being answered no longer belongs to the chat."""
+        for answer in self._open.values():
+            answer.cleared = True
 
     def probe(self) -> None:
         """Ask the server what it is at."""
@@ -145,7 +155,7 @@ class Answers:
     def _end(self, answer: Answer, frame: JsonObject, error: str | None) -> None:
         self.forget(answer)
         message = answer.message
-        if message["id"] and message["parts"]:
+        if message["id"] and message["parts"] and not answer.cleared:
             self._transcript.put(message)
         answer.end(frame, error)
         if self._stranger is None and any(self._unattached()):

@@ -1,5 +1,6 @@
 """Calls of methods over the wire: sent once, answered once, failed when nobody can answer."""
 
+import asyncio
 from collections.abc import Sequence
 
 from ramet.client.buffer import Buffer
@@ -9,7 +10,7 @@ from ramet.client.ports import SocketClosed
 from ramet.client.settled import Settled
 from ramet.client.streaming import StreamingCall
 from ramet.core.json import JsonObject, JsonValue, dumps, text_at
-from ramet.errors import CallTimedOut, ClientError, ConnectionLost, RemoteCallFailed
+from ramet.errors import CallTimedOut, ClientClosed, ClientError, ConnectionLost, RemoteCallFailed
 from ramet.protocol import types
 
 _ID_LENGTH = 12
@@ -72,13 +73,15 @@ class Calls:
             try:
                 await self._send(pending)
             except ClientError as error:
-                self._pending.pop(pending.id, None)
+                forget()
                 pending.fail(error)
+            except asyncio.CancelledError:
+                forget()
+                pending.fail(ClientClosed(f"{method!r} was cancelled while it was sent"))
+                raise
 
         def forget() -> None:
             self._pending.pop(pending.id, None)
-            items.discard()
-            items.end()
 
         return StreamingCall(items, pending.answer, begin=begin, forget=forget)
 

@@ -9,7 +9,7 @@ from ramet.client.reply import Answer, ChatReply
 from ramet.client.settled import Settled
 from ramet.client.transcript import Transcript
 from ramet.core.json import JsonObject, dumps, text_at
-from ramet.errors import CallTimedOut, ClientError
+from ramet.errors import CallTimedOut, ClientError, RemoteCallFailed
 from ramet.protocol import types
 from ramet.protocol.messages import trailing_user_ids, user_message
 
@@ -30,12 +30,13 @@ class Chat:
         self._options = options
         self._history = history
         self._probes: list[Settled[Answer | None]] = []
+        self._chats = False
         self.transcript = Transcript()
         self._answers = Answers(self.transcript, link.post, options.ids)
         self._takers: Mapping[str, Callable[[JsonObject], None]] = {
             types.CHAT_RESPONSE: self._answers.response,
             types.CHAT_MESSAGES: self._messages,
-            types.CHAT_CLEAR: lambda _: self.transcript.replace([]),
+            types.CHAT_CLEAR: lambda _: self._cleared(),
             types.MESSAGE_UPDATED: lambda frame: self.transcript.update(frame.get("message")),
             types.STREAM_RESUMING: self._offered,
             types.STREAM_PENDING: self._pending,
@@ -47,9 +48,10 @@ class Chat:
     ) -> ChatReply:
         """Add to the chat and have it answered; see `AgentClient.chat`."""
         ids, transcript = self._options.ids, self.transcript
-        self._link.check()
+        await self._link.socket_in_time()
         if not transcript.known:
             stored = await self._history()
+            await self._link.socket_in_time()
             if not transcript.known:
                 transcript.replace([*stored])
         new = [user_message(ids.message_id(""), asked)] if isinstance(asked, str) else asked
@@ -99,14 +101,20 @@ class Chat:
     async def clear(self) -> None:
         """Forget the chat, for everybody."""
         await self._link.send(dumps({"type": types.CHAT_CLEAR}))
-        self.transcript.replace([])
+        self._cleared()
 
     def take(self, frame_type: str, frame: JsonObject) -> bool:
         """Take a frame; False when it is none of a chat."""
         taker = self._takers.get(frame_type)
         if taker is not None:
+            self._chats = True
             taker(frame)
         return taker is not None
+
+    def refused(self, text: str) -> None:
+        """Fail what was asked of an agent that has never said anything of a chat."""
+        if not self._chats:
+            self.over(RemoteCallFailed(f"The agent does not chat: {text}"))
 
     def opened(self) -> None:
         """Go on with the answers that are not over, on a new socket."""
@@ -128,6 +136,10 @@ class Chat:
 
     def _reply(self, answer: Answer) -> ChatReply:
         return ChatReply(answer, self.cancel)
+
+    def _cleared(self) -> None:
+        self.transcript.replace([])
+        self._answers.cleared()
 
     def _messages(self, frame: JsonObject) -> None:
         self.transcript.replace(frame.get("messages"))
@@ -153,8 +165,10 @@ class Chat:
     def _track(self, request_id: str) -> None:
         """Hand a request that the server has named to those who asked whether there is one."""
         if self._probes:
-            answer = self._answers.find(request_id) or self._new(request_id, ())
-            self._answers.keep(answer)
+            answer = self._answers.find(request_id)
+            if answer is None:
+                answer = self._new(request_id, ())
+                self._answers.take_up(answer)
             self._told(answer)
 
     def _told(self, answer: Answer | None) -> None:

@@ -110,6 +110,20 @@ class Link:
         self.check()
         return await self._opening.wait()
 
+    async def socket_in_time(self) -> Socket:
+        """The open socket, if there is one before a call would time out.
+
+        Raises:
+            CallTimedOut: There was none for too long.
+        """
+        seconds = self._options.seconds(None)
+        try:
+            async with self._options.clock.timeout(seconds):
+                return await self.socket()
+        except TimeoutError as error:
+            told = f"Nothing was sent: there was no connection for {seconds:g} s"
+            raise CallTimedOut(told) from error
+
     async def send(self, text: str) -> None:
         """Send a frame as soon as there is a socket; frames keep the order of the calls.
 
@@ -117,13 +131,7 @@ class Link:
             ConnectionLost: The connection broke meanwhile; the frame may have arrived.
             CallTimedOut: There was no connection for too long; nothing was sent.
         """
-        seconds = self._options.seconds(None)
-        try:
-            async with self._options.clock.timeout(seconds):
-                socket = await self.socket()
-        except TimeoutError as error:
-            told = f"Nothing was sent: there was no connection for {seconds:g} s"
-            raise CallTimedOut(told) from error
+        socket = await self.socket_in_time()
         try:
             await socket.send(text)
         except SocketClosed as closed:

@@ -98,7 +98,9 @@ class Receiver:
             case types.STATE_ERROR:
                 self.state_errors.tell(text_at(frame, "error") or "State update rejected")
             case types.RAMET_ERROR:
-                _log.warning("The server could not use a frame: %s", text_at(frame, "error"))
+                text = text_at(frame, "error") or "it did not say why"
+                _log.warning("The server could not use a frame: %s", text)
+                self._chat.refused(text)
             case _ if not self._chat.take(frame_type, frame) and frame_type not in _KNOWN:
                 self._passed_on(frame_type)
 

@@ -6,6 +6,7 @@ from typing import Self
 from ramet.client.buffer import Buffer
 from ramet.client.settled import Settled
 from ramet.core.json import JsonValue
+from ramet.errors import ClientClosed
 
 
 class StreamingCall:
@@ -50,6 +51,9 @@ class StreamingCall:
     def close(self) -> None:
         """Take no more of it. The method goes on: the wire has no way to stop a call."""
         self._forget()
+        self._items.discard()
+        self._items.end()
+        self._answer.fail(ClientClosed("The stream was closed before its end"))
 
     async def _send_once(self) -> None:
         if not self._begun:

@@ -7,6 +7,7 @@ import pytest
 
 from ramet.client import AgentClient, AgentToolEvents, ChatReply, ClientOptions
 from ramet.core.json import JsonObject
+from ramet.errors import RemoteCallFailed
 from ramet.protocol import RunState
 from ramet.protocol.messages import text_of
 from tests.integration.client.proxy import Proxy, proxied
@@ -96,6 +97,16 @@ async def test_a_chat_is_cleared_for_everybody(address: str, agent: str) -> None
         await one.clear_chat()
         await cleared.wait()
         assert (one.messages, other.messages) == ((), ())
+
+
+async def test_an_agent_without_a_chat_says_so(address: str) -> None:
+    async with AgentClient(f"http://{address}", agent="CounterAgent", name="c") as client:
+        reply = await client.chat("hi")
+        with pytest.raises(RemoteCallFailed, match="The agent does not chat"):
+            await reply.result()
+        with pytest.raises(RemoteCallFailed, match="The agent does not chat"):
+            await client.resume()
+        assert await client.call("increment") == 1
 
 
 @each_family

@@ -6,7 +6,7 @@ import pytest
 
 from ramet.client import AgentClient, ChatReply
 from ramet.core.json import JsonObject, JsonValue, loads_object
-from ramet.errors import CallTimedOut, ClientClosed, ConnectionLost, ReaderTooSlow
+from ramet.errors import CallTimedOut, ClientClosed, ConnectionLost, ReaderTooSlow, RemoteCallFailed
 from ramet.protocol import chunks, frames
 from ramet.protocol.messages import text_of, user_message
 from ramet.testing.quiet import quiet
@@ -206,6 +206,44 @@ async def test_a_chat_is_cleared_here_and_there(
     await server.socket.say(frames.chat_messages([user_message("u", "new")]))
     await server.socket.say(frames.chat_clear())
     assert client.messages == ()
+
+
+@pytest.mark.parametrize("by_another", [True, False])
+async def test_an_answer_that_ends_after_a_clear_is_not_in_the_messages(
+    server: ScriptedServer, client: AgentClient, *, by_another: bool
+) -> None:
+    reply = await client.chat("hi")
+    await stream(server.socket, reply.request_id, range(3))
+    if by_another:
+        await server.socket.say(frames.chat_clear())
+    else:
+        await client.clear_chat()
+    await server.socket.say(done(reply.request_id, outcome="aborted"))
+
+    assert (await reply.result()).text == "one"
+    assert client.messages == ()
+
+
+async def test_an_agent_that_does_not_chat_says_so() -> None:
+    server = ScriptedServer(IDENTITY)
+    async with server.connected() as client:
+        client._chat.transcript.known = True
+        reply, resuming = await client.chat("hi"), start(client.resume())
+        await quiet()
+        await server.socket.say(frames.ramet_error("This agent takes no messages."))
+
+        for waiting in (start(reply.result()), resuming):
+            with pytest.raises(RemoteCallFailed, match="does not chat: This agent takes no mess"):
+                await waiting.outcome()
+
+
+async def test_an_error_over_another_frame_is_not_the_answers(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    await server.socket.say(frames.ramet_error("There is no such frame."))
+
+    assert not reply.done
 
 
 async def test_a_message_is_replaced_by_id_or_by_a_tool_call_that_both_have(
@@ -515,6 +553,29 @@ async def test_a_server_that_does_not_say_whether_it_answers_is_given_up(
     await server.advance(30)
     with pytest.raises(CallTimedOut, match="did not say within 30 s"):
         await resuming.outcome()
+
+
+async def test_a_stream_that_was_taken_for_another_question_is_taken_up_from_the_first_chunk(
+    server: ScriptedServer,
+) -> None:
+    server.greeting = [
+        frames.chat_messages([user_message("u", "another's")]),
+        frames.stream_resuming("another's"),
+        IDENTITY,
+    ]
+    async with server.connected() as client:
+        await client.chat("mine")
+        await stream(server.socket, "another's", range(3), replay=True)
+        resuming = start(client.resume())
+        await quiet()
+        await server.socket.say(frames.stream_resuming("another's"))
+        reply = await resuming.outcome()
+        assert reply is not None
+        await stream(server.socket, "another's", range(len(BODIES)), replay=True)
+        await server.socket.say(done("another's"))
+
+        assert acknowledged(server.socket) == ["another's", "another's"]
+        assert (await reply.result()).text == "one two three"
 
 
 async def test_a_stream_that_nobody_wants_is_not_asked_for(server: ScriptedServer) -> None:

@@ -462,6 +462,20 @@ async def test_a_stream_that_is_closed_takes_no_more() -> None:
         call.close()
         await server.socket.say(frames.rpc_result(call_id, 2, done=False))
         assert await collect(call) == []
+        with pytest.raises(ClientClosed, match="closed before its end"):
+            await call.result()
+
+
+async def test_a_stream_whose_sending_was_cancelled_does_not_hang() -> None:
+    server = ScriptedServer()
+    async with server.connected() as client:
+        await server.socket.hang_up()
+        call = client.stream("count")
+        first = start(anext(call))
+        await quiet()
+        await first.cancel()
+        with pytest.raises(ClientClosed, match="'count' was cancelled"):
+            await call.result()
 
 
 async def test_the_state_is_known_at_once_here_and_from_everywhere() -> None:
