@@ -28,6 +28,7 @@ OWNERS: dict[str, frozenset[str]] = {
     "think/step_store.py": frozenset({"cf_think_steps"}),
     "think/submission_store.py": frozenset({"cf_think_submissions"}),
     "host/wakeups.py": frozenset({"ramet_wakeups"}),
+    "host/pending_deletions.py": frozenset({"ramet_deletions"}),
     "demo/corpus.py": frozenset({"passages"}),
     "testing/scripted_child.py": frozenset({"scripted_items", "scripted_runs"}),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.integration.chat import test_turn_kills as turn_kills
+from tests.integration.host import test_deletion_kills as deletion_kills
 from tests.integration.think import test_submission_kills as submission_kills
 from tests.kill.aftermath import findings_after
 from tests.kill.disk import AgentKey
@@ -74,7 +75,7 @@ def _named() -> Iterator[str]:
 def test_every_named_place_is_killed_at() -> None:
     durable = {case.name for case in DURABLE_CASES}
     recovery = {case.name for case in RECOVERY_CASES}
-    steps = {*turn_kills.GIVE_UPS, *submission_kills.STEPS}
+    steps = {*turn_kills.GIVE_UPS, *submission_kills.STEPS, *deletion_kills.STEPS}
     virtual = {step.partition(":")[0] for step in steps}
     assert {case.name for case in CASES} | durable | recovery | virtual == set(_named())
 

@@ -55,7 +55,6 @@ class InstanceCaller:
                 forget()
                 await tail.aclose()
 
-
     def _asker(self) -> AgentPath | None:
         """Whose code calls: also where it calls through a stub of the app."""
         found = current_agent() if self.path is None else None

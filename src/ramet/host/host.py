@@ -32,6 +32,7 @@ from ramet.host.gate import Gate
 from ramet.host.idle import IdleEviction
 from ramet.host.instance import Instance
 from ramet.host.instances import Instances, check_path
+from ramet.host.pending_deletions import PendingDeletions
 from ramet.host.sockets import Message, Sockets
 from ramet.host.wakeups import RootWakeups, WakeupIndex
 from ramet.storage import Database, DataDirectory
@@ -80,10 +81,12 @@ class Host:
         self._database: Database | None = None
         self._wakeups: WakeupIndex | None = None
         self._alarms: Alarms | None = None
+        self._pending_deletions: PendingDeletions | None = None
         self._deletion = Deletion(
             self.instances,
             self.files,
             clock,
+            pending=self._deletions,
             forget_alarm=self._forget_alarm,
             close_sockets=self.sockets.close_below,
         )
@@ -101,6 +104,8 @@ class Host:
         try:
             self._database = self.files.open_host(fence=Fence("the host"))
             self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
+            self._pending_deletions = PendingDeletions(self._database)
+            self._deletion.finish_all()
         except BaseException:
             self._close()
             raise
@@ -223,6 +228,11 @@ class Host:
         self.sockets.hand_over(instance)
         self._idle.make_room()
 
+    def _deletions(self) -> PendingDeletions:
+        if self._pending_deletions is None:
+            raise NotRunning("The host is not running")
+        return self._pending_deletions
+
     def _forget_alarm(self, root: AgentPath) -> None:
         if self._wakeups is not None:
             self._wakeups.set(root, None)
@@ -234,7 +244,7 @@ class Host:
     def _close(self) -> None:
         if self._database is not None:
             self._database.close()
-        self._database = self._wakeups = self._alarms = None
+        self._database = self._wakeups = self._alarms = self._pending_deletions = None
         self.files.release()
 
     def _anything_busy(self) -> bool:
