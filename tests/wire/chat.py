@@ -7,7 +7,7 @@ from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.messages import parts_of
 from tests.wire.comparison import compare, verdict
 from tests.wire.parts import called, closing, opening, returned, spoken
-from tests.wire.researchers import Researcher, ThinkResearcher
+from tests.wire.researchers import LET_GO, Researcher, ThinkResearcher
 from tests.wire.script import (
     RECOVERY,
     Asked,
@@ -18,6 +18,7 @@ from tests.wire.script import (
     numbered,
     once,
     parse,
+    reported,
 )
 
 CHILDREN: dict[str, type[Researcher | ThinkResearcher]] = {
@@ -52,6 +53,8 @@ class ChatAgent(ramet.AIChatAgent):
                 return _thought(command.number(0, 1))
             case "fail":
                 return _failing()
+            case "Background":
+                return spoken("text", "t1", once(reported(asked)))
             case _:
                 return self._with_tool(command, asked, turn)
 
@@ -63,6 +66,8 @@ class ChatAgent(ramet.AIChatAgent):
                 return self._research(command, asked, turn)
             case "compare":
                 return self._compare(command, asked)
+            case "background":
+                return self._background(command, asked)
             case "weather":
                 return _weather(command, asked, turn)
             case "danger":
@@ -98,6 +103,23 @@ class ChatAgent(ramet.AIChatAgent):
         for chunk in returned(call_id, output):
             yield chunk
         async for chunk in spoken("text", "t1", once(verdict(output))):
+            yield chunk
+
+    async def _background(self, command: Command, asked: Asked) -> AsyncIterator[JsonObject]:
+        call_id, topic = f"call_{asked.id}", command.topic()
+        for chunk in called(call_id, "background", as_json(topic)):
+            yield chunk
+        run = await self.run_agent_tool(
+            Researcher,
+            input=topic,
+            run_id=f"agent-tool:{call_id}",
+            parent_tool_call_id=call_id,
+            input_preview=topic,
+            detached=LET_GO,
+        )
+        for chunk in returned(call_id, {"runId": run.run_id, "status": run.status}):
+            yield chunk
+        async for chunk in spoken("text", "t1", once("Started")):
             yield chunk
 
 

@@ -21,6 +21,9 @@ from tests.wire.script import (
     pause,
 )
 
+LET_GO = ramet.Detached(notify=True, on_milestones=["halfway"])
+"""How `background` lets go of a researcher: the chat hears of the milestone and of the end."""
+
 _topics = TypeAdapter(Topic)
 
 

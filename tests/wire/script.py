@@ -80,6 +80,12 @@ def parse(text: str) -> Command:
     return Command(verb, tuple(args))
 
 
+def reported(asked: Asked) -> str:
+    """What is answered to the notice that a run in the background has ended: its last lines."""
+    *_, last = asked.text.split("\n\n")
+    return f"Result: {last}"
+
+
 async def pause(milliseconds: float) -> None:
     """Wait as long as the script says: clients watch this in real time."""
     await _clock.sleep(milliseconds / 1000)

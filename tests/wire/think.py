@@ -19,8 +19,9 @@ from pydantic_ai.toolsets import ExternalToolset
 import ramet
 from ramet.core.json import JsonObject, dumps
 from tests.wire.comparison import compare, verdict
-from tests.wire.researchers import Researcher, ThinkResearcher
+from tests.wire.researchers import LET_GO, Researcher, ThinkResearcher
 from tests.wire.script import (
+    DEFAULT_PACE,
     RECOVERY,
     Asked,
     Command,
@@ -29,6 +30,7 @@ from tests.wire.script import (
     last_asked,
     numbered,
     parse,
+    reported,
 )
 
 Delta = str | DeltaToolCalls | DeltaThinkingCalls
@@ -68,7 +70,7 @@ class ThinkAgent(ramet.Think):
             if returned is not None:
                 yield report(command, returned)
                 return
-            async for delta in answer(command, f"call_{asked.id}"):
+            async for delta in answer(command, asked):
                 yield delta
 
         return FunctionModel(stream_function=stream, model_name="scripted")
@@ -81,6 +83,14 @@ class ThinkAgent(ramet.Think):
             command = Command("compare", (a, b, *outcome.split()))
             return await compare(self, command, str(context.tool_call_id))
 
+        async def background(topic: str, ms: int = DEFAULT_PACE) -> JsonObject:
+            """Research a topic and let go of it."""
+            asked = Topic(topic=topic, ms=ms)
+            run = await self.run_agent_tool(
+                Researcher, input=asked, input_preview=asked, detached=LET_GO
+            )
+            return {"runId": run.run_id, "status": run.status}
+
         return [
             ramet.agent_tool(
                 Researcher, name="research", description="Research a topic.", input=Topic
@@ -92,12 +102,13 @@ class ThinkAgent(ramet.Think):
                 input=Topic,
             ),
             Tool(run_compare, name="compare"),
+            background,
             Tool(danger, requires_approval=True),
             ExternalToolset([GET_WEATHER]),
         ]
 
 
-async def answer(command: Command, call_id: str) -> AsyncIterator[Delta]:
+async def answer(command: Command, asked: Asked) -> AsyncIterator[Delta]:
     """What the model says to the user's text."""
     match command.verb:
         case "say":
@@ -110,19 +121,21 @@ async def answer(command: Command, call_id: str) -> AsyncIterator[Delta]:
         case "fail":
             yield "partial"
             raise ScriptedFailure
+        case "Background":
+            yield reported(asked)
         case _:
             arguments = tool_arguments(command)
             if arguments is None:
-                yield f"Unknown: {' '.join((command.verb, *command.args))}"
+                yield f"Unknown: {asked.text}"
             else:
                 name = "getWeather" if command.verb == "weather" else command.verb
-                yield call(name, arguments, call_id)
+                yield call(name, arguments, f"call_{asked.id}")
 
 
 def tool_arguments(command: Command) -> dict[str, object] | None:
     """What the model calls the tool of a command with; None when it has none."""
     match command.verb:
-        case "research" | "think-research":
+        case "research" | "think-research" | "background":
             return dict(command.topic())
         case "compare":
             a, b, *rest = command.args
@@ -146,6 +159,8 @@ def report(command: Command, returned: ToolReturnPart) -> str:
     output = returned.content
     if command.verb == "weather":
         return f"Weather: {output}"
+    if command.verb == "background":
+        return "Started"
     if command.verb == "danger":
         return "Denied" if returned.outcome == "denied" else "Executed"
     if command.verb == "compare" and isinstance(output, dict):
