@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+import ramet
 from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import Chunk, Turn, TurnResult
+from ramet.core.json import JsonObject
 from ramet.core.signals import AbortController
-from ramet.errors import TurnInsideTurn
+from ramet.errors import TurnInsideTurn, UnknownModelResult
 from ramet.observability.channels import Event, subscribe
 from ramet.testing.harness import Harness
-from tests.integration.chat.support import END, Fed, ask, said, transcripts, user
+from tests.integration.chat.support import END, Fed, ask, assistant, said, transcripts, user
 
 
 class Nested(AIChatAgent[object]):
@@ -135,3 +137,33 @@ async def test_a_turn_reports_its_start_and_finish(harness: Harness) -> None:
         ("chat:turn:start", common),
         ("chat:turn:finish", {**common, "status": "completed", "durationMs": 0}),
     ]
+
+
+@pytest.mark.behaviour("AT-024")
+async def test_messages_can_be_stored_without_a_turn(harness: Harness) -> None:
+    agent = await harness.agent(Fed, "a")
+    client = await harness.connect(Fed, "a")
+    await agent.persist_messages([user("u1", "one"), assistant("a1", said("two"))])
+    await agent.persist_messages([user("u1", "ONE"), user("u2", "three")])
+
+    kept = [user("u1", "ONE"), assistant("a1", said("two")), user("u2", "three")]
+    assert agent.messages == transcripts(client)[-1] == kept
+    assert agent.turns == []
+    incomplete: JsonObject = {"id": "u3", "role": "user"}
+    with pytest.raises(UnknownModelResult, match="A message needs an id, a role and parts"):
+        await agent.persist_messages([user("u4", "fine"), incomplete])
+    assert agent.messages == kept
+
+
+@pytest.mark.behaviour("AT-024")
+@pytest.mark.parametrize(
+    ("family", "verbs"),
+    [
+        (ramet.AIChatAgent, ["persist_messages", "on_chat_message"]),
+        (ramet.Think, ["run_turn", "submit_messages", "chat", "add_messages"]),
+    ],
+)
+def test_each_family_has_its_ways_to_run_turns(family: type, verbs: list[str]) -> None:
+    shared = ["save_messages", "continue_last_turn", "cancel_chat", "cancel_all_chats"]
+    for verb in [*shared, "on_chat_response", *verbs]:
+        assert callable(getattr(family, verb))
