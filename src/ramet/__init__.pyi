@@ -14,6 +14,7 @@ from ramet.agent_tools.records import StoredChunk as StoredChunk
 from ramet.app.app import App as App
 from ramet.chat.chat_agent import AIChatAgent as AIChatAgent
 from ramet.chat.concurrency import Debounce as Debounce
+from ramet.chat.openai_source import chunks_from_openai as chunks_from_openai
 from ramet.chat.recovery_options import ChatRecovery as ChatRecovery
 from ramet.chat.recovery_options import ChatRecoveryContext as ChatRecoveryContext
 from ramet.chat.recovery_options import ChatRecoveryDecision as ChatRecoveryDecision
@@ -22,6 +23,9 @@ from ramet.chat.turn import ChatErrorContext as ChatErrorContext
 from ramet.chat.turn import ChatResult as ChatResult
 from ramet.chat.turn import Turn as Turn
 from ramet.chat.turn import TurnResult as TurnResult
+from ramet.chat.ui_stream_source import (
+    chunks_from_ui_message_stream as chunks_from_ui_message_stream,
+)
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
 from ramet.connections.rpc import rpc as rpc

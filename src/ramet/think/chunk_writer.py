@@ -1,12 +1,13 @@
 """Writes one step of a model as chunks: opens and closes parts, names tool calls for clients."""
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import Final, assert_never
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
+from ramet.protocol.chunks import FinishReason
 from ramet.think.model_seam import (
     CallDelta,
     CallStarted,
@@ -17,6 +18,19 @@ from ramet.think.model_seam import (
 )
 from ramet.think.tool_outcome import wire_input
 from ramet.think.wire_ids import IdSource
+
+_FINISH_REASONS: Final[dict[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content-filter",
+    "tool_call": "tool-calls",
+    "error": "error",
+}
+
+
+def finish_reason_of(response: ModelResponse) -> FinishReason:
+    """Why a model has stopped, as clients know it."""
+    return _FINISH_REASONS.get(response.finish_reason or "stop", "other")
 
 
 class ChunkWriter:

@@ -25,7 +25,7 @@ from ramet.errors import InstanceGone
 from ramet.protocol import chunks
 from ramet.protocol.chunks import FinishReason
 from ramet.think.call_runner import CallRunner
-from ramet.think.chunk_writer import ChunkWriter
+from ramet.think.chunk_writer import ChunkWriter, finish_reason_of
 from ramet.think.hooks import NO_HOOKS, StepHooks
 from ramet.think.model_seam import ModelCall, ModelStream
 from ramet.think.step_store import StoredStep
@@ -42,14 +42,6 @@ from ramet.think.toolbox import Toolbox
 from ramet.think.wire_ids import IdSource, ReissuedIds, WireIds
 
 STEP_LIMIT: Final = "I stopped here: this turn has reached its limit of {limit} steps."
-
-_FINISH_REASONS: Final[dict[str, FinishReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content-filter",
-    "tool_call": "tool-calls",
-    "error": "error",
-}
 
 
 class StepJournal(Protocol):
@@ -205,7 +197,7 @@ class StepLoop:
             PlannedCall(call=call, wire_id=wire_id)
             for call, wire_id in zip(made, wire_ids, strict=True)
         ]
-        self._reason = _FINISH_REASONS.get(response.finish_reason or "stop", "other")
+        self._reason = finish_reason_of(response)
 
     def _keep_cut(self, step: int, response: ModelResponse | None) -> None:
         """Keep the text of a response that was cut; a call that was cut never ran."""
