@@ -84,10 +84,13 @@ class Database:
         """Run a statement and return all its rows."""
         self._check()
         try:
-            rows: list[Row] = self._connection.execute(statement, values).fetchall()
+            cursor = self._connection.execute(statement, values)
+            rows: list[Row] = cursor.fetchall()
         except sqlite3.DatabaseError as error:
             self._refuse_file(error)
             raise
+        if cursor.description is None:  # it wrote; what only reads is never locked out
+            self._got_through()
         if not self._depth:
             self._committed()
         return rows

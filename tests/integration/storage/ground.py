@@ -2,6 +2,10 @@
 
 import os
 import resource
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +17,13 @@ from ramet.testing import Harness
 from ramet.testing.client import TestClient
 
 NOBODY = 65534
+HOLD = """
+import sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 class Clerk(ramet.AIChatAgent):
@@ -35,7 +46,8 @@ class Clerk(ramet.AIChatAgent):
         self.sql("INSERT INTO notes VALUES (?)", text)
 
     async def count(self) -> int:
-        self.sql("CREATE TABLE IF NOT EXISTS notes (text TEXT)")
+        if not self.sql("SELECT 1 FROM sqlite_schema WHERE name = 'notes'"):
+            return 0
         return int(self.sql("SELECT count(*) AS n FROM notes")[0]["n"])
 
     async def remember(self, text: str) -> None:
@@ -45,8 +57,8 @@ class Clerk(ramet.AIChatAgent):
         return self.state or {}
 
 
-def clerks(data: Path) -> Harness:
-    return Harness(agents=[Clerk], data_dir=data)
+def clerks(data: Path, *, seed: int = 1) -> Harness:
+    return Harness(agents=[Clerk], data_dir=data, seed=seed)
 
 
 async def ask(client: TestClient, request_id: str) -> JsonObject:
@@ -80,13 +92,35 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 
 @contextmanager
-def as_nobody(*folders: Path) -> Iterator[None]:
-    """Let go of root's right to ignore the modes of files, for the length of a block."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
+def bound_by_modes() -> Iterator[Path]:
+    """A folder in which the modes of files hold, also for root: it acts as nobody meanwhile."""
+    folder = Path(tempfile.mkdtemp())
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+        for path in [folder, *folder.rglob("*")]:
+            path.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Have another process hold a database for itself."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
     try:
         yield
     finally:
-        os.seteuid(0)
+        holder.communicate("")
