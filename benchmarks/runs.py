@@ -234,7 +234,7 @@ async def overhead(bench: Bench, floor: Floor, rounds: int) -> dict[str, float |
     for (file, line, name), (_, calls, own, _, _) in times:
         place = f"{Path(file).name}:{line} {name}" if line else name
         say(f"    {own / rounds * 1000:.3f} ms in {calls / rounds:.0f} calls of {place}")
-    return {"run_ms": took, "run_ratio": took / least}
+    return {"run_ms": took, "run_ratio": took / least, "run_ok": took / least <= 2}
 
 
 async def fan_out(bench: Bench, floor: Floor, rounds: int) -> dict[str, float | bool]:
@@ -317,6 +317,7 @@ async def shown_again(bench: Bench, floor: Floor, rounds: int) -> dict[str, floa
         took, least = statistics.median(mine), statistics.median(bare)
         say(f"{name}: {took:.1f} ms, the bare rows and frames {least:.1f} ms")
         figures[f"{name}_ms"], figures[f"{name}_ratio"] = took, took / least
+    figures["shown_ok"] = max(figures["reconnect_ratio"], figures["replay_ratio"]) <= 2.5
     return figures
 
 
