@@ -11,7 +11,7 @@ from ramet.chat.recovering_flag import RecoveringFlag
 from ramet.chat.recovery_losses import Losses, Lost, event_of, question_of
 from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryExhausted, ExhaustedReason
 from ramet.chat.recovery_policy import IncidentStatus
-from ramet.chat.settling import Ending, settled, terminal
+from ramet.chat.settling import Ending, report_failure, settled, terminal
 from ramet.chat.turn import Message, TurnResult
 from ramet.core.current import working_for
 from ramet.core.failpoints import failpoint
@@ -95,6 +95,8 @@ class Endings:
         stored = ports.turns.get(turn.turn_id)
         if stored is not None and stored.status == "recovering":
             message = self._store_end(lost, ending, waiting=waiting)
+            if ending.outcome == "error":
+                report_failure(ports, turn.request_id, "recovery")
             stream = ports.log.of_turn(turn.turn_id)
             frame = terminal(
                 turn.request_id,

@@ -56,7 +56,7 @@ def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
 
 
 def report_failure(
-    ports: ChatPorts, request_id: str, stage: Literal["persist", "turn", "stream"]
+    ports: ChatPorts, request_id: str, stage: Literal["persist", "turn", "stream", "recovery"]
 ) -> None:
     """Report that a request has failed, and where (OB-007)."""
     ports.context.events.emit("chat:request:failed", {"requestId": request_id, "stage": stage})

@@ -138,7 +138,7 @@ async def test_a_lost_turn_whose_record_is_gone_still_ends(
     assert endings(client)[-1]["error"] is True
 
 
-@pytest.mark.behaviour("CR-022", "CR-019")
+@pytest.mark.behaviour("CR-022", "CR-019", "OB-007")
 async def test_an_error_in_an_attempt_gives_the_turn_up(
     harness: Harness, told: list[Event]
 ) -> None:
@@ -151,6 +151,8 @@ async def test_an_error_in_an_attempt_gives_the_turn_up(
     assert steps(told)[-1] == ("exhausted", "recovery_error")
     assert agent.messages[-1]["parts"] == [said("par")]
     assert [str(error) for error in ERRORS] == ["broken"]
+    failed = [event.payload for event in told if event.type == "chat:request:failed"]
+    assert failed == [{"requestId": "r1", "stage": "recovery"}]
 
 
 @pytest.mark.behaviour("CR-022")
