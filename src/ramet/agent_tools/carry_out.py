@@ -151,29 +151,41 @@ class RunTasks:
     async def _watched_again(self, live: LiveRun) -> Ending:
         """Take the result of a child that has ended; else follow it while it is not silent.
 
-        A child that a crash has kept from being started is started now, if its input is known.
+        A child that a crash has kept from being started is started, if its input is known: now, or
+        once somebody has come who knows it.
         """
-        options = self.ports.options
+        first, ending = await self._looked_at(live)
+        if first is None and ending.status == "interrupted" and live.input is not ABSENT:
+            _, ending = await self._looked_at(live)
+        return ending
+
+    async def _looked_at(self, live: LiveRun) -> tuple[Inspection | None, Ending]:
         with live.interruptible(CHILD_PATIENCE):
             try:
                 async with self.ports.clock.timeout(CHILD_PATIENCE):
                     first = await live.child.inspect()
             except TimeoutError:
-                return interruption("inspect-timeout")
+                return None, interruption("inspect-timeout")
             if first is None and live.input is not ABSENT:
                 first = await live.child.start(live.input)
                 self.runs.mark_running(live.run_id)
         ending = ending_of(first)
-        if ending is not None:
-            await self.observer.collect_what_can_be(live)
-            return ending
+        if ending is None:
+            return first, await self._followed(live, first)
+        await self.observer.collect_what_can_be(live)
+        return first, ending
+
+    async def _followed(self, live: LiveRun, first: Inspection | None) -> Ending:
+        """Follow a child within the limits of its parent, if it can be followed."""
+        options = self.ports.options
         idle = options.agent_tool_reattach_no_progress_timeout
         if live.child.tailable and idle > 0:
             window = options.agent_tool_reattach_max_window
             patience = Patience(self.ports.clock, idle=idle, window=window)
             return await self.observer.watch(live, first, patience=patience)
         await self.observer.collect_what_can_be(live)
-        return interruption(silence(tailable=live.child.tailable), child_still_running=True)
+        lost = silence(tailable=live.child.tailable)
+        return interruption(lost, child_still_running=None if first is None else True)
 
     async def _end(self, live: LiveRun, ending: Ending) -> None:
         sealed = self.finish(live, ending)

@@ -1,10 +1,11 @@
 """Watches the child of a run: its items go to the feed, its last word is how the run ended."""
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ramet.agent_tools.children import CHILD_PATIENCE, Child
+from ramet.agent_tools.children import CHILD_PATIENCE, Child, in_time
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.live_run import CancelPosted, LiveRun
 from ramet.agent_tools.patience import Patience
@@ -77,13 +78,15 @@ class Observer:
             again = came or 0 < deaths <= MOST_DEATHS
             if cut in {"out-of-patience", "failed"} or not again:
                 lost = silence(tailable=live.child.tailable)
-                return interruption(lost, child_still_running=True)
+                return interruption(lost, child_still_running=None if first is None else True)
 
-    async def collect(self, child: Child, feed: Feed) -> None:
+    async def collect(self, child: Child, feed: Feed, *, in_seconds: bool = False) -> None:
         """Pass on what a child has stored and the feed has not seen; progress is not stored."""
         while True:
             before = feed.next_chunk
-            for item in await child.chunks(feed.last_sequence):
+            async with in_time(self.ports.clock) if in_seconds else nullcontext():
+                items = await child.chunks(feed.last_sequence)
+            for item in items:
                 if item.kind != "progress":
                     feed.take(item)
             if feed.next_chunk == before:
@@ -109,7 +112,7 @@ class Observer:
     async def collect_what_can_be(self, live: LiveRun) -> bool:
         """Collect, and say whether that worked: a run ends also without its chunks (AT-295)."""
         try:
-            await self.collect(live.child, live.feed)
+            await self.collect(live.child, live.feed, in_seconds=True)
         except Exception as error:  # noqa: BLE001 - whatever the child raised, the run has ended
             self.ports.fence.check()
             self.ports.errors.report(error)

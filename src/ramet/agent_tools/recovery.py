@@ -14,7 +14,7 @@ from ramet.agent_tools.policy import Ending, ending_of, interruption, silence
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Inspection
 from ramet.agent_tools.run_store import StoredRun
-from ramet.protocol.run_events import HARD_TERMINAL, InterruptedReason
+from ramet.protocol.run_events import ABSENT, HARD_TERMINAL, InterruptedReason
 
 INSPECT_TIMEOUT = 2.0
 """Seconds that one child may take to say how its run is."""
@@ -61,7 +61,7 @@ class Recovery:
 
     async def _recover(self, lives: list[LiveRun]) -> None:
         begun = self.ports.clock.monotonic()
-        total = int(CLASSIFY_TIMEOUT * 1000)
+        total, handed_on = int(CLASSIFY_TIMEOUT * 1000), set[LiveRun]()
         self._emit("begin", runCount=len(lives), totalTimeoutMs=total)
         try:
             followed: list[LiveRun] = []
@@ -74,6 +74,7 @@ class Recovery:
                     ended.append((live, *await self._seal(live, verdict, begun)))
             for live in followed:
                 self._follow(live)
+                handed_on.add(live)
             for live, ending, sealed in ended:
                 if sealed is not None:
                     await self.tasks.finalizer.tell(sealed)
@@ -85,9 +86,10 @@ class Recovery:
             self.ports.fence.check()
             self._emit("failed", error=type(error).__name__)
             for live in lives:
-                self.tasks.in_flight.forget(live)
-                live.sealed.set()
-                live.fail(error)
+                if live not in handed_on:
+                    self.tasks.in_flight.forget(live)
+                    live.sealed.set()
+                    live.fail(error)
             raise
         self._emit("complete", runCount=len(lives), elapsedMs=self._elapsed_ms(begun))
 
@@ -126,7 +128,7 @@ class Recovery:
     async def _classified(self, live: LiveRun, begun: float) -> _Ended | None:
         """What became of a run, by its child, within the time that is left (AT-290 … AT-298).
 
-        None when the child is at work and can be followed.
+        None when the child is at work and can be followed, or can be started now.
         """
         remaining = self._remaining(begun)
         if remaining <= 0:
@@ -145,6 +147,8 @@ class Recovery:
         ending = ending_of(inspection)
         budget = self.ports.options.agent_tool_reattach_no_progress_timeout
         if ending is None and live.child.tailable and budget > 0:
+            return None
+        if inspection is None and live.input is not ABSENT:
             return None
         return _Ended(ending=ending or _still_running(live, inspection), counted=counted)
 

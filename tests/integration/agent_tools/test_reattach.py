@@ -74,6 +74,24 @@ class ThrowingChild(HandChild):
         return super().tail_agent_tool_run(run_id, after_sequence=after_sequence, signal=signal)
 
 
+class JoinedChild(HandChild):
+    """A child of which somebody asks for the run just as its tail is opened."""
+
+    joining: ClassVar[list[asyncio.Task[Any]]] = []
+    join: ClassVar[bool] = False
+
+    async def tail_agent_tool_run(  # type: ignore[override] # may be async as well
+        self, run_id: str, *, after_sequence: int = -1, signal: ramet.AbortSignal | None = None
+    ) -> AsyncIterator[StoredChunk]:
+        if self.join and self.status() is None:
+            parent = await self.parent_agent(Parent)
+            asking = parent.run_agent_tool(JoinedChild, input="why?", run_id=run_id)
+            self.joining.append(asyncio.ensure_future(asking))
+            for _ in range(10):
+                await asyncio.sleep(0)  # noqa: TID251 - until the other has joined
+        return super().tail_agent_tool_run(run_id, after_sequence=after_sequence, signal=signal)
+
+
 class HangingTailChild(HandChild):
     """A child whose tail never opens, once it is told to."""
 
@@ -93,14 +111,15 @@ async def again(tmp_path: Path) -> AsyncIterator[Stage]:
     tasks: set[asyncio.Task[Any]] = set()
     async with Harness(
         agents=[Parent, Hurried, Unhurried, Patient, Strict, Failing],
-        sub_agents=[HandChild, BusyNoTailChild, ThrowingChild, HangingTailChild],
+        sub_agents=[HandChild, BusyNoTailChild, ThrowingChild, HangingTailChild, JoinedChild],
         data_dir=tmp_path,
     ) as harness:
         yield Stage(harness, tasks)
         for task in tasks:
             task.cancel()
         await harness.settle()
-    ThrowingChild.throws = HangingTailChild.hangs = Failing.fails = False
+    ThrowingChild.throws = HangingTailChild.hangs = Failing.fails = JoinedChild.join = False
+    JoinedChild.joining.clear()
 
 
 async def reopened(stage: Stage) -> None:
@@ -446,6 +465,38 @@ async def test_a_recovery_that_fails_is_reported_and_the_parent_answers(again: S
     assert parent.list_agent_tool_runs()[0].status == "running"
     parent.sql("DROP TRIGGER full")
     assert (await (await again.dispatch(run_id="r"))).reason == "no-progress"
+
+
+@pytest.mark.behaviour("AT-054", "AT-297", "D9")
+@pytest.mark.parametrize("asked", ["before", "while it is looked at", "afterwards", "never"])
+async def test_a_child_that_was_never_started_is_started_as_soon_as_its_input_is_known(
+    again: Stage, asked: str
+) -> None:
+    HandChild.stalls_on.add("start")
+    await again.dispatch(JoinedChild, run_id="r", input="why?")
+    await again.harness.crash()
+    HandChild.stalls_on.clear()
+    HandChild.calls.clear()
+    JoinedChild.join = asked == "while it is looked at"
+    await again.harness.restart()
+    callers = JoinedChild.joining
+    if asked == "before":
+        callers.append(await again.dispatch(JoinedChild, run_id="r", input="why?"))
+    await again.parent()
+    await again.settle()
+    if asked == "afterwards":
+        callers.append(await again.dispatch(JoinedChild, run_id="r", input="why?"))
+    if asked == "never":
+        assert verdict(again) == ("interrupted", "no-progress", None)
+        assert HandChild.calls == ["inspect", "chunks", "inspect", "tail", "inspect"]
+        return
+    child = await again.child("r", JoinedChild)
+    assert child.inputs == ["why?"]
+    child.end(summary="because")
+    await again.settle()
+
+    assert [(await caller).summary for caller in callers] == ["because"]
+    assert verdict(again) == ("completed", None, None)
 
 
 @pytest.mark.behaviour("AT-055", "AT-059", "AT-054", "AT-207")
