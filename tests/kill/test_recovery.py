@@ -1,5 +1,6 @@
 """A turn survives `kill -9`: whatever is killed when, the page ends with one whole answer."""
 
+import asyncio
 import signal
 import sqlite3
 from contextlib import closing
@@ -14,6 +15,9 @@ from tests.kill.victim import Victim
 from tests.kill.watching import Question, watch_turn
 
 SAY, RESEARCH, THINK_RESEARCH = "say 8 1", "research bees 2", "think-research bees 2"
+WOKEN_SECONDS = 15.0
+"""How long a server may take to go on with a turn whose wake-up is due."""
+_PAUSE = 0.1
 SAID = " ".join(f"w{number}" for number in range(1, 9))
 REPORTED = "Report: bees summary"
 
@@ -88,6 +92,21 @@ async def test_a_recovery_that_was_killed_too_is_taken_up_again(fresh: Victim, c
     await _check(fresh, case)
 
 
+@pytest.mark.kill
+@pytest.mark.behaviour("CR-001", "D6")
+async def test_a_turn_that_was_killed_ends_although_nobody_comes(fresh: Victim) -> None:
+    case = Case("", "ThinkAgent", RESEARCH, "step.result_committed:1")
+    await _killed(fresh, case)
+    _let_half_a_minute_pass(fresh)
+    fresh.start()
+    for _ in range(int(WOKEN_SECONDS / _PAUSE)):
+        if _turns(fresh, case)[-1] == "completed":
+            break
+        await asyncio.sleep(_PAUSE)  # noqa: TID251 - a server in another process is waited for
+    assert _turns(fresh, case)[-1] == "completed"
+    await _check(fresh, case)
+
+
 async def _killed(fresh: Victim, case: Case) -> None:
     fresh.recovers = True
     key: AgentKey = ((case.root, "a"),)
@@ -115,6 +134,17 @@ async def _check(fresh: Victim, case: Case) -> None:
     turns = _turns(fresh, case)
     assert turns[-1] == "completed"
     assert set(turns[:-1]) <= {"recovering"}
+
+
+def _let_half_a_minute_pass(fresh: Victim) -> None:
+    """Move all wake-ups of the dead server half a minute back."""
+    for file in fresh.data.rglob("*.db"):
+        with closing(sqlite3.connect(file)) as database, database:
+            tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
+            if "ramet_wakeups" in tables:
+                database.execute("UPDATE ramet_wakeups SET due_ms = due_ms - 30000")
+            if "cf_agents_schedules" in tables:
+                database.execute("UPDATE cf_agents_schedules SET time = time - 30")
 
 
 def _is_idle(page: Page) -> bool:
