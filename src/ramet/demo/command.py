@@ -10,6 +10,7 @@ from ramet.demo.folder import Folder
 from ramet.demo.model_choice import FORMS, choose_model
 from ramet.demo.site import demo_site
 from ramet.demo.stage import Stage
+from ramet.demo.tasks import tasks_for
 from ramet.web.server import ServeOptions, serve
 
 OFFLINE_LABEL = "offline rules (no language model)"
@@ -30,17 +31,19 @@ OFFLINE_LABEL = "offline rules (no language model)"
     "--folder",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="The project that planners inspect, read-only; this folder by default.",
+    help="The project that planners read and builds run in; this folder by default.",
 )
 def demo(host: str, port: int, data: Path, model: str, folder: Path) -> None:  # noqa: PLR0917 - click's way
-    """Serve the example: an assistant that uses researchers and planners as tools."""
+    """Serve the example: an assistant that uses other agents as tools."""
     offline = model == "offline"
+    project = Folder(folder)
     stage = Stage(
         model=choose_model(model, os.environ),
         model_label=OFFLINE_LABEL if offline else model,
         offline=offline,
         corpus=language_reference(),
-        folder=Folder(folder),
+        folder=project,
+        tasks=tasks_for(project.root),
     )
     site = demo_site(stage, data)
     serve(site, ServeOptions(host=host, port=port, on_ready=_announce))

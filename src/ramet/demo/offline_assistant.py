@@ -1,11 +1,20 @@
 """The assistant's rules: which children to send for a question, and an answer made of theirs."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ramet.core.json import JsonValue
-from ramet.demo.offline_questions import Comparison, Goal, Topics, Wish, read_question
+from ramet.demo.background import Notice
+from ramet.demo.offline_questions import (
+    Aside,
+    Build,
+    Comparison,
+    Goal,
+    Topics,
+    Wish,
+    read_question,
+)
 from ramet.demo.offline_researcher import LEAD, NOTHING, SOURCES
 from ramet.demo.offline_turn import (
     Answer,
@@ -35,6 +44,8 @@ class _Finding:
 
 def assist(turn: Turn, tools: Sequence[Tool]) -> Move:
     """What the assistant does next: one step of calls, then the answer."""
+    if turn.notice is not None:
+        return _pass_on(turn.notice)
     if turn.steps:
         return _compose(turn)
     wishes = read_question(turn.question, turn.previous)
@@ -48,20 +59,37 @@ def assist(turn: Turn, tools: Sequence[Tool]) -> Move:
 
 def _calls(wish: Wish, names: set[str]) -> Iterator[Call]:
     """The calls for a wish; a tool that is not there is replaced by `research`."""
+    own = tuple(_own_calls(wish))
+    yield from own if all(call.tool in names for call in own) else _instead(wish, names)
+
+
+def _own_calls(wish: Wish) -> Iterator[Call]:
     match wish:
-        case Comparison(a=a, b=b) if "compare" in names:
-            yield Call(tool="compare", arguments={"a": a, "b": b})
-        case Goal(goal=goal) if "plan" in names:
-            yield Call(tool="plan", arguments={"goal": goal})
         case Comparison(a=a, b=b):
-            yield from _research((a, b), names)
+            yield Call(tool="compare", arguments={"a": a, "b": b})
         case Goal(goal=goal):
-            yield from _research((goal,), names)
+            yield Call(tool="plan", arguments={"goal": goal})
+        case Build(task=task):
+            yield Call(tool="build", arguments={"task": task})
+        case Aside(topics=topics):
+            for topic in topics:
+                yield Call(tool="research_in_background", arguments={"query": topic})
         case Topics(topics=topics):
-            yield from _research(topics, names)
+            for topic in topics:
+                yield Call(tool="research", arguments={"query": topic})
 
 
-def _research(topics: Iterable[str], names: set[str]) -> Iterator[Call]:
+def _instead(wish: Wish, names: set[str]) -> Iterator[Call]:
+    """Research of whatever the wish is about, if at least that can be done."""
+    match wish:
+        case Comparison(a=a, b=b):
+            topics: tuple[str, ...] = (a, b)
+        case Goal(goal=goal):
+            topics = (goal,)
+        case Aside(topics=topics):
+            pass
+        case _:
+            topics = ()
     if "research" in names:
         yield from (Call(tool="research", arguments={"query": topic}) for topic in topics)
 
@@ -78,6 +106,10 @@ def _why_one(wish: Wish) -> str:
             return f"The question sets “{a}” and “{b}” side by side, so I compare them."
         case Goal():
             return "The question is about a folder or about changing files, so I ask for a plan."
+        case Aside():
+            return "This may be done in the background, so I let go of it and go on."
+        case Build():
+            return "This is a task of the project, which runs in the background."
         case Topics(topics=(_,)):
             return "The question has one topic, so one piece of research should do."
         case Topics(topics=topics):
@@ -104,8 +136,27 @@ def _first_line(description: str) -> str:
     return description.strip().split("\n\n")[0].replace("\n", " ") or "no description"
 
 
+def _pass_on(notice: Notice) -> Answer:
+    """What became of a run in the background, in the words it came with."""
+    if notice.failure is not None:
+        return Answer(
+            reason="What was let go of did not come to its end, so I say why.",
+            text=f"**{notice.title}** did not finish: {notice.failure}.",
+        )
+    lead, _, rest = notice.found.partition("\n\n")
+    body = rest if lead.startswith(LEAD) and rest else notice.found
+    return Answer(
+        reason="What was let go of has reported back, so I pass on what it found.",
+        text=f"**{notice.title}** is done.\n\n{body}".rstrip(),
+    )
+
+
 def _compose(turn: Turn) -> Move:
-    results = [result for step in turn.steps for result in step]
+    every = [result for step in turn.steps for result in step]
+    started = [result for result in every if _is_started(result)]
+    results = [result for result in every if result not in started]
+    if not results:
+        return _set_going(started)
     findings = [finding for result in results for finding in _findings(result)]
     answered = [finding for finding in findings if finding.failure is None]
     failed = [finding for finding in findings if finding.failure is not None]
@@ -114,7 +165,35 @@ def _compose(turn: Turn) -> Move:
     sources = list(dict.fromkeys(source for finding in answered for source in finding.sources))
     if sources:
         blocks.append("\n".join([SOURCES, "", *sources]))
+    if started:
+        blocks.append(_at_work(started))
     return Answer(reason=_how_composed(answered, failed), text="\n\n".join(blocks))
+
+
+def _is_started(result: ToolResult) -> bool:
+    return result.failure is None and _title(result) != ""
+
+
+def _title(result: ToolResult) -> str:
+    """The title of what was let go of; empty for a result that holds an answer."""
+    content = result.content
+    title = content.get("started") if isinstance(content, dict) else None
+    return title if isinstance(title, str) else ""
+
+
+def _set_going(started: list[ToolResult]) -> Answer:
+    return Answer(
+        reason="Nobody waits for what runs in the background, so I say that it has begun.",
+        text=_at_work(started),
+    )
+
+
+def _at_work(started: list[ToolResult]) -> str:
+    names = " and ".join(f"**{_title(result)}**" for result in started)
+    return (
+        f"At work in the background: {names}. I tell you here what comes of it; "
+        "ask me something else meanwhile."
+    )
 
 
 def _lead(findings: list[_Finding]) -> Iterator[str]:
@@ -185,7 +264,8 @@ def _how_composed(answered: list[_Finding], failed: list[_Finding]) -> str:
 def _findings(result: ToolResult) -> Iterator[_Finding]:
     """What a result holds: one finding, or one for each side of a comparison."""
     if result.failure is not None:
-        about = result.argument("query") or result.argument("goal") or _both(result)
+        named = (result.argument(name) for name in ("query", "goal", "task"))
+        about = next(filter(None, named), "") or _both(result)
         yield _Finding(about=about or result.tool, body="", failure=result.failure)
     elif result.tool == "compare" and isinstance(result.content, dict):
         for side in ("a", "b"):

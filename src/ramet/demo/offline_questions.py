@@ -1,4 +1,4 @@
-"""Reads what a question asks for: a comparison, a plan, several topics, one topic or nothing."""
+"""Reads what a question asks for: a comparison, a plan, a build, topics, or nothing."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,21 @@ class Topics:
     topics: tuple[str, ...]
 
 
-Wish: TypeAlias = Comparison | Goal | Topics
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """Topics to find out about in the background."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """A task of the project is to be run."""
+
+    task: str
+
+
+Wish: TypeAlias = Comparison | Goal | Topics | Aside | Build
 
 _SIDES = (
     r"\bdifferences?\b.*?\bbetween (?P<a>.+?) and (?P<b>.+)",
@@ -71,13 +85,39 @@ _CHANGE = re.compile(
     r"|endpoints?|pages?|ci|docstrings?|type hints|changelog|license)\b",
     re.IGNORECASE,
 )
+_A_FILE = re.compile(
+    r"\b(?:a|an|any|some) (?:\w+ ){0,2}files?\b|\bfiles? in general\b|\bopen\(", re.IGNORECASE
+)
+_IN_PYTHON = re.compile(r"\b(?:in|with|using) python\b", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"^in the background(?:[,:]? +|$)"
+    r"|(?:[,;] *| *\(| +)(?:and do (?:it|that|so) )?in the background\)?(?=,? *(?:please)?$)",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"(?:how|why|what|when|which|where|who|is|are|does|do|can(?! you))\b", re.IGNORECASE
+)
+_THOROUGHLY = re.compile(r",? +(?:very )?(?:thoroughly|in (?:depth|detail))$", re.IGNORECASE)
+_BUILDS = {
+    "tests": re.compile(
+        r"^(?:(?:please|now|also|and|then|can you|could you) )*(?:re-?run|run|start|execute)"
+        r"(?: (?:all|the|my|our|your|its|this|project's|whole|full|unit|of))*"
+        r" (?:tests?(?: suite)?|build|checks)\b",
+        re.IGNORECASE,
+    ),
+    "syntax": re.compile(
+        r"^(?:(?:please|now|also|and|then|can you|could you) )*"
+        r"(?:(?:run|start) (?:the|a) syntax check|check (?:the )?syntax|syntax check)\b",
+        re.IGNORECASE,
+    ),
+}
 _IN_GENERAL = re.compile(
     r"\b(?:how|why|in python)\b|^(?:what|when|which|is|are|does)\b", re.IGNORECASE
 )
 _ASKS = (
     r"explain|describe|define|summari[sz]e|tell me about|what (?:is|are)|what's|teach me|introduce"
-    r"|how (?:do|does)|show me|look up|research|read up on|i want to know about"
-    r"|give me an overview of"
+    r"|how (?:do|does)|show me|look up|look into|research|investigate|study"
+    r"|find out(?: all)?(?: about)?|read up on|i want to know about|give me an overview of"
 )
 _ENUMERATION = re.compile(
     rf"^(?:please |can you |could you )*(?:{_ASKS}|compare) (?P<items>.+?)(?: work| mean| do)?$",
@@ -128,12 +168,33 @@ def read_question(question: str, previous: str = "") -> list[Wish]:
 def _clauses(question: str) -> Iterator[str]:
     for clause in _NEXT_CLAUSE.split(question.strip()):
         if clause and clause.strip():
-            yield _TAIL.sub("", clause.strip())
+            yield clause.strip()
 
 
-def _wish(clause: str, previous: str) -> Wish | None:
-    if _is_about_a_folder(clause):
+def _wish(said: str, previous: str) -> Wish | None:
+    """What one clause asks for; topics that are set aside are an `Aside`."""
+    clause, is_aside = _without_aside(_TAIL.sub("", said))
+    for task, pattern in _BUILDS.items():
+        if pattern.search(clause):
+            return Build(task=task)
+    if _is_about_a_folder(clause) and not _is_about_python(said):
         return Goal(goal=_with_antecedent(clause, previous))
+    wish = _looked_into(clause, previous)
+    if is_aside and isinstance(wish, Topics):
+        return Aside(topics=tuple(_LEAD_IN.sub("", topic) or topic for topic in wish.topics))
+    return wish
+
+
+def _without_aside(clause: str) -> tuple[str, bool]:
+    """A clause without "in the background", and whether that says how to go about it."""
+    match = _ASIDE.search(clause)
+    if match is None or (_ASKING.match(clause) and match[0][:1] not in ",;("):
+        return clause, False
+    rest = f"{clause[: match.start()]}{clause[match.end() :]}"
+    return _TAIL.sub("", _THOROUGHLY.sub("", rest)).strip(), True
+
+
+def _looked_into(clause: str, previous: str) -> Comparison | Topics | None:
     if (sides := _sides(clause)) is not None:
         return sides
     terms = key_terms(clause)
@@ -154,7 +215,7 @@ def _with_antecedent(goal: str, previous: str) -> str:
     return f"{goal} ({about})" if about and _STANDS_FOR & set(tokens(goal)) else goal
 
 
-def _again(clause: str, previous: str) -> Wish | None:
+def _again(clause: str, previous: str) -> Topics | None:
     """A question that leans on the one before it, asked with that one's topic."""
     about = " ".join(key_terms(previous))
     return Topics(topics=(f"{clause} ({about})",)) if about else None
@@ -164,6 +225,11 @@ def _is_about_a_folder(clause: str) -> bool:
     if any(pattern.search(clause) for pattern in (_PATH, _PLACE, _PLAN)):
         return True
     return bool(_CHANGE.search(clause)) and not _IN_GENERAL.search(clause)
+
+
+def _is_about_python(said: str) -> bool:
+    """Whether a clause is about what Python does with files, not about those of the folder."""
+    return bool(_A_FILE.search(said) or _IN_PYTHON.search(said)) and not _PLACE.search(said)
 
 
 def _sides(clause: str) -> Comparison | None:

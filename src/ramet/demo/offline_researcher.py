@@ -13,6 +13,9 @@ SOURCES = "**Sources**"
 LEAD = "The language reference on "
 NOTHING = "I found nothing about "
 _MOST_READ = 3
+_MOST_READ_THOROUGHLY = 8
+_MOST_QUERIES = 6
+_MOST_QUOTED = 6
 _FOUND = 0.5
 
 
@@ -33,6 +36,8 @@ def research(turn: Turn) -> Move:
     A search that finds nothing that fits is followed by another in other or fewer words, and one
     that finds only little by one for what the thing is also called.
     """
+    if turn.thorough:
+        return _research_thoroughly(turn)
     if turn.every_result("read"):
         return _compose(turn)
     hits = _hits(turn.results("search"))
@@ -41,6 +46,42 @@ def research(turn: Turn) -> Move:
     if pending:
         return _search(turn, pending, "little" if good else "nothing")
     return _read(good) if good else _nothing(turn)
+
+
+def _research_thoroughly(turn: Turn) -> Move:
+    """Search under every name, then read what fits, one passage a step, with a note of each."""
+    if not turn.steps:
+        return _search(turn, _every_query(turn), "")
+    hits = _hits(turn.results("search"))
+    asked = [result.argument("id") for result in turn.every_result("read")]
+    left = [hit for hit in hits if hit.coverage >= _FOUND and hit.id not in asked]
+    if not left or len(asked) >= _MOST_READ_THOROUGHLY:
+        return _compose(turn)
+    of_all = min(len(left) + len(asked), _MOST_READ_THOROUGHLY)
+    reason = f"Passage {len(asked) + 1} of {of_all} that fit: {_list([left[0].title])}."
+    return CallTools(
+        reason=f"{_note(turn)}{reason}",
+        calls=(Call(tool="read", arguments={"id": left[0].id}),),
+    )
+
+
+def _every_query(turn: Turn) -> tuple[str, ...]:
+    """The key terms together, each of its own, and what each is also called."""
+    terms = key_terms(turn.question)
+    specific = specific_terms(terms)
+    others = [_quoted(other) for term in specific for other in also_called(term)]
+    queries = dict.fromkeys([" ".join(terms), *specific, *others])
+    return tuple(query for query in queries if query)[:_MOST_QUERIES]
+
+
+def _note(turn: Turn) -> str:
+    """What is noted of the passage that was read last."""
+    pages = [page for result in turn.results("read") if (page := _page(result.content))]
+    quotes = best_quotes(pages[-1:], _terms_that_were_found(turn), ())
+    if not quotes:
+        return ""
+    text = " ".join(quotes[0].units[0].text.split())
+    return f"I note from the last one: {text}\n\n"
 
 
 def _search(turn: Turn, queries: tuple[str, ...], found: str) -> Move:
@@ -82,7 +123,7 @@ def _read(good: list[_Hit]) -> Move:
 def _compose(turn: Turn) -> Move:
     pages = [page for result in turn.results("read") if (page := _page(result.content))]
     terms = _terms_that_were_found(turn)
-    quotes = best_quotes(pages, terms, key_terms(turn.aspect))
+    quotes = _quotes(turn, pages, terms)
     failed = [_failed_line(result) for result in turn.failures()]
     if not quotes:
         return _nothing(turn)
@@ -95,6 +136,14 @@ def _compose(turn: Turn) -> Move:
         ),
         text="\n\n".join(blocks),
     )
+
+
+def _quotes(turn: Turn, pages: list[Page], terms: tuple[str, ...]) -> list[Quote]:
+    """The best of all pages; a thorough answer has the best of each."""
+    if not turn.thorough:
+        return best_quotes(pages, terms, key_terms(turn.aspect))
+    of_each = [quote for page in pages for quote in best_quotes([page], terms, ())]
+    return of_each[:_MOST_QUOTED]
 
 
 def _nothing(turn: Turn) -> Move:

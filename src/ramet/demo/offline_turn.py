@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
 )
 
 from ramet.core.json import JsonObject, JsonValue, loads_object, loads_or_raw, to_json
+from ramet.demo.background import Notice, read_notice
 
 _LONGEST_QUESTION = 2_000
 _ASKING_KEYS = ("query", "goal", "question", "task", "prompt", "text", "input")
@@ -81,6 +82,10 @@ class Turn:
     question: str
     aspect: str = ""
     """What the answer should also touch on, such as the other side of a comparison."""
+    thorough: bool = False
+    """Whether to look further than an answer needs."""
+    notice: Notice | None = None
+    """Set when the last message is no question: a run in the background has ended."""
     previous: str = ""
     """The question before this one."""
     steps: tuple[tuple[ToolResult, ...], ...] = ()
@@ -114,12 +119,15 @@ def read_turn(messages: Sequence[ModelMessage]) -> Turn:
             steps = []
         if results := tuple(_results(message, calls)):
             steps.append(results)
-    question, aspect = _asked(questions[-1]) if questions else ("", "")
-    previous = _asked(questions[-2])[0] if len(questions) > 1 else ""
+    last = _asked(questions[-1]) if questions else _Asked(question="")
+    earlier = (text for text in reversed(questions[:-1]) if read_notice(text) is None)
+    previous = _asked(next(earlier, ""))
     return Turn(
-        question=question[:_LONGEST_QUESTION],
-        aspect=aspect[:_LONGEST_QUESTION],
-        previous=previous[:_LONGEST_QUESTION],
+        question=last.question[:_LONGEST_QUESTION],
+        aspect=last.aspect[:_LONGEST_QUESTION],
+        thorough=last.thorough,
+        notice=read_notice(questions[-1]) if questions else None,
+        previous=previous.question[:_LONGEST_QUESTION],
         steps=tuple(steps),
     )
 
@@ -178,11 +186,22 @@ def _plain(content: object) -> JsonValue:
     return decoded if isinstance(decoded, dict | list) else content
 
 
-def _asked(prompt: str) -> tuple[str, str]:
-    """The question and its aspect; a child is asked with a JSON object."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    question: str
+    aspect: str = ""
+    thorough: bool = False
+
+
+def _asked(prompt: str) -> _Asked:
+    """What a text asks; a child is asked with a JSON object."""
     given = loads_object(prompt)
     if given is None:
-        return prompt, ""
+        return _Asked(question=prompt)
     texts = {key: value for key, value in given.items() if isinstance(value, str) and value}
     question = next((texts.pop(key) for key in _ASKING_KEYS if key in texts), "")
-    return question or prompt, " ".join(texts.values())
+    return _Asked(
+        question=question or prompt,
+        aspect=" ".join(texts.values()),
+        thorough=given.get("thorough") is True,
+    )

@@ -9,17 +9,21 @@ from ramet.demo.stage import Staged
 INSTRUCTIONS = """
 You research one question in the Python language reference. Search for its key terms; when nothing
 fits, search again with other words. Read the best passages, then answer in a few sentences that
-quote them, and list their ids as sources. Say so when the reference does not cover the question.
+quote them, and list their ids as sources. Asked to be thorough, search under other names too and
+read all that fits, one passage after another. Say so when the reference does not cover the
+question.
 """
 
 _MOST_HITS = 5
-_ENOUGH = 0.9
+_STEP = 0.8
+"""By how much each passage that was read shortens what is left; nobody knows how many there are."""
 
 
 class Researcher(Staged, ramet.Think):
     """Answers one question from the corpus; a child that the assistant uses as a tool."""
 
     instructions = INSTRUCTIONS
+    max_steps = 16
 
     def __init__(self) -> None:
         self._read = 0
@@ -40,7 +44,9 @@ class Researcher(Staged, ramet.Think):
         """
         hits = [passage.hit() for passage in self.stage.corpus.search(query, limit=_MOST_HITS)]
         await self.report_progress(
-            fraction=0.3, phase="searching", message=f"{len(hits)} passages for “{query}”"
+            fraction=self._fraction(),
+            phase="searching",
+            message=f"{len(hits)} passages for “{query}”",
         )
         return hits
 
@@ -54,10 +60,17 @@ class Researcher(Staged, ramet.Think):
         first = self._read == 0
         self._read += 1
         await self.report_progress(
-            fraction=min(_ENOUGH, 0.4 + 0.15 * self._read),
+            fraction=self._fraction(),
             phase="reading",
             message=f"Read “{page['title']}”",
         )
         if first:
-            await self.report_progress(milestone="sources-found", data={"title": page["title"]})
+            await self.report_progress(
+                milestone="sources-found",
+                message=f"the first source is “{page['title']}”",
+                data={"title": page["title"]},
+            )
         return page
+
+    def _fraction(self) -> float:
+        return round(1 - 0.7 * _STEP**self._read, 2)

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ramet.app.app import App
 from ramet.demo.assistant import Assistant
+from ramet.demo.build_runner import BuildRunner
 from ramet.demo.planner import Planner
 from ramet.demo.researcher import Researcher
 from ramet.demo.stage import Stage, Staged
@@ -25,7 +26,8 @@ NO_PAGE = (
 def demo_site(stage: Stage, data_dir: Path) -> ASGIApp:
     """The whole demo; its agents are stored in `data_dir`."""
     Staged.set_stage(stage)
-    app = App(agents=[Assistant], sub_agents=[Researcher, Planner], data_dir=data_dir)
+    children = [Researcher, Planner, BuildRunner]
+    app = App(agents=[Assistant], sub_agents=children, data_dir=data_dir)
     pages = _pages(stage)
 
     async def site(scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,6 +46,7 @@ def _pages(stage: Stage) -> Starlette:
                 "model": stage.model_label,
                 "offline": stage.offline,
                 "folder": stage.folder.root.name,
+                "tasks": [task.to_json() for task in stage.tasks.values()],
             }
         )
 

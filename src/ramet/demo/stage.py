@@ -1,12 +1,14 @@
 """What the demo's agents share in one process: the model, the corpus and the folder."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pydantic_ai.models import Model
 
 from ramet.demo.corpus import Corpus
 from ramet.demo.folder import Folder
+from ramet.demo.tasks import Task
 from ramet.errors import NotRunning
 
 
@@ -22,7 +24,9 @@ class Stage:
     corpus: Corpus
     """What researchers search and read."""
     folder: Folder
-    """What planners inspect."""
+    """What planners inspect, and where builds run."""
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """What builds may run."""
 
 
 class Staged:

@@ -1,0 +1,121 @@
+"""The demo's agents in one process, over a small reference and tasks that a test chooses."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import ramet
+from ramet.core.json import JsonObject
+from ramet.demo.assistant import Assistant
+from ramet.demo.build_runner import BuildRunner
+from ramet.demo.folder import Folder
+from ramet.demo.offline_model import OfflineModel
+from ramet.demo.planner import Planner
+from ramet.demo.researcher import Researcher
+from ramet.demo.stage import Stage, Staged
+from ramet.demo.tasks import Task
+from ramet.protocol.messages import text_of, user_message
+from ramet.testing import Harness, TestClient
+from tests.unit.demo.rig import no_sleep
+from tests.unit.demo.small_reference import small_reference
+
+PATIENCE = 20.0
+"""Seconds that real processes may take for anything."""
+
+
+@dataclass
+class Demo:
+    """The assistant of one user, with what its page is sent."""
+
+    harness: Harness
+    assistant: Assistant
+    page: TestClient
+
+    async def ask(self, question: str) -> str:
+        """Put a question and return the text of its answer."""
+        asked = user_message(f"q{len(self.assistant.messages)}", question)
+        result = await self.assistant.save_messages([asked])
+        assert result.message is not None
+        return spoken(result.message)
+
+    async def reopened(self) -> "Demo":
+        """The same assistant after a restart."""
+        return await _opened(self.harness)
+
+    def run(self) -> ramet.RunInfo:
+        """The only run."""
+        [run] = self.assistant.list_agent_tool_runs()
+        return run
+
+    async def reported(self, status: str) -> ramet.RunInfo:
+        """Wait until the only run has ended so, and the conversation knows."""
+        await eventually(lambda: self.run().status == status)
+        await self.harness.settle()
+        return self.run()
+
+    def texts(self) -> list[str]:
+        """The conversation as `role: text` lines."""
+        return [f"{each['role']}: {spoken(each)}" for each in self.assistant.messages]
+
+
+def spoken(message: JsonObject) -> str:
+    """The text of a message."""
+    return text_of(message)
+
+
+@asynccontextmanager
+async def opened_demo(root: Path, tasks: dict[str, str] | None = None) -> AsyncIterator[Demo]:
+    """The demo over a folder, whose tasks are Python programs by their names."""
+    project = root / "project"
+    project.mkdir(exist_ok=True)
+    Staged.set_stage(
+        Stage(
+            model=OfflineModel(sleep=no_sleep),
+            model_label="offline",
+            offline=True,
+            corpus=small_reference(),
+            folder=Folder(project),
+            tasks={name: program(name, code) for name, code in (tasks or {}).items()},
+        )
+    )
+    async with Harness(
+        agents=[Assistant],
+        sub_agents=[Researcher, Planner, BuildRunner],
+        data_dir=root / "data",
+    ) as harness:
+        yield await _opened(harness)
+
+
+async def _opened(harness: Harness) -> Demo:
+    page = await harness.connect(Assistant, "ada")
+    return Demo(harness, await harness.agent(Assistant, "ada"), page)
+
+
+def program(name: str, code: str) -> Task:
+    """A task that runs Python code."""
+    return Task(name=name, title=f"The {name}", command=(sys.executable, "-uc", code))
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Wait in real time, as processes do, until a condition holds."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + PATIENCE
+    while not condition():
+        assert loop.time() < end, "it did not come about"
+        waited: asyncio.Future[None] = loop.create_future()
+        loop.call_later(0.02, waited.set_result, None)
+        await waited
+
+
+def lives(pid: int) -> bool:
+    """Whether a process is there and no mere zombie."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
