@@ -12,6 +12,8 @@ from tests.integration.host import test_deletion_kills as deletion_kills
 from tests.integration.think import test_submission_kills as submission_kills
 from tests.kill.aftermath import findings_after
 from tests.kill.disk import AgentKey
+from tests.kill.test_detached import CASES as DETACHED_CASES
+from tests.kill.test_detached import CHAT_CASES
 from tests.kill.test_durable import CASES as DURABLE_CASES
 from tests.kill.test_recovery import CASES as RECOVERY_CASES
 from tests.kill.victim import Victim
@@ -74,10 +76,11 @@ def _named() -> Iterator[str]:
 
 def test_every_named_place_is_killed_at() -> None:
     durable = {case.name for case in DURABLE_CASES}
+    detached = {*CHAT_CASES, *(case.name for case in DETACHED_CASES)}
     recovery = {case.name for case in RECOVERY_CASES}
     steps = {*turn_kills.GIVE_UPS, *submission_kills.STEPS, *deletion_kills.STEPS}
-    virtual = {step.partition(":")[0] for step in steps}
-    assert {case.name for case in CASES} | durable | recovery | virtual == set(_named())
+    places = {step.partition(":")[0] for step in {*steps, *detached}}
+    assert {case.name for case in CASES} | durable | recovery | places == set(_named())
 
 
 @pytest.mark.kill

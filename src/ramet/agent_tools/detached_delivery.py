@@ -72,7 +72,7 @@ class Deliveries:
         run_id, now = run.run_id, self.ports.clock.now_ms()
         if not self.runs.claim(run_id, slot, now=now, lease=LEASE_MS):
             return
-        failpoint("detached.give_up_claimed" if slot == "give-up" else "detached.finish_claimed")
+        _claimed(slot)
         result = result_of(run)
         await self._tell_everybody(run, result)
         try:
@@ -83,11 +83,9 @@ class Deliveries:
             self.backbone.not_after(now + LEASE_MS)
             raise
         # Killed here or before, the slot is still open and is delivered again after the lease.
-        failpoint("detached.give_up_called" if slot == "give-up" else "detached.finish_called")
+        _called(slot)
         self.runs.delivered(run_id, slot, self.ports.clock.now_ms())
-        failpoint(
-            "detached.give_up_delivered" if slot == "give-up" else "detached.finish_delivered"
-        )
+        _delivered(slot)
         self.backbone.rest()
 
     async def _tell_everybody(self, run: StoredRun, result: RunResult[object]) -> None:
@@ -119,3 +117,24 @@ class Deliveries:
             },
         )
         self.ports.errors.report(error)
+
+
+def _claimed(slot: SlotName) -> None:
+    if slot == "finish":
+        failpoint("detached.finish_claimed")
+    else:
+        failpoint("detached.give_up_claimed")
+
+
+def _called(slot: SlotName) -> None:
+    if slot == "finish":
+        failpoint("detached.finish_called")
+    else:
+        failpoint("detached.give_up_called")
+
+
+def _delivered(slot: SlotName) -> None:
+    if slot == "finish":
+        failpoint("detached.finish_delivered")
+    else:
+        failpoint("detached.give_up_delivered")
