@@ -24,6 +24,10 @@ AGENTS = (ramet.Agent, ramet.AIChatAgent, ramet.Think)
 RECORDS = (
     ramet.RunInfo,
     ramet.RunResult,
+    ramet.Detached,
+    ramet.DetachedRun,
+    ramet.Milestones,
+    ramet.Notify,
     ramet.RunInspection,
     ramet.Inspection,
     ramet.StoredChunk,
