@@ -35,6 +35,7 @@ from ramet.chat.wire import ChatWire
 from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
+from ramet.core.alarm import Alarm
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.ports import ErrorHook
 from ramet.errors import StorageError
@@ -56,6 +57,8 @@ class ChatSurroundings:
     """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
     turn_over: Callable[[], object]
     """Told that a turn has ended, or will not go on; in the step in which that was recorded."""
+    alarm: Alarm | None
+    """The agent's own; None below a root."""
     wake: Wake
     """Has an internal handler called at a moment; see `Schedules.wake`."""
     clear_runs: Callable[[], Coroutine[object, object, object]]
@@ -81,7 +84,7 @@ class Chat:
             runs=ChildRunStore(database),
             recovery=RecoveryStore(database, context.clock),
             continuation=ContinuationStore(database),
-            waking=TurnWaking(around.wake, context.clock, under_way=self._under_way),
+            waking=TurnWaking(around.alarm, around.wake, context.clock, under_way=self._under_way),
         )
         self.turns = Turns(self._ports, around.producer, self)
         self.child = ChatChild(self._ports, self.turns)
@@ -156,9 +159,9 @@ class Chat:
         self._ports.waking.release()
 
     async def woken(self) -> None:
-        """See to turns that are under way; the handler `RESUME_TURNS`."""
+        """See to turns that are under way; called by the alarm of a root or as `RESUME_TURNS`."""
         self._seal_unsettled()
-        await self._ports.waking.woken()
+        self._ports.waking.renew()
 
     def expects(self, message_id: str) -> bool:
         """Whether a message is there or is being written: what belongs to it is kept."""

@@ -56,11 +56,14 @@ class ChatRuntime(AgentRuntime):
                 family=self.family,
                 cleared=self.chat_cleared,
                 turn_over=self.turn_over,
+                alarm=self.alarm,
                 wake=self.durable.schedules.wake,
                 clear_runs=lambda: self.agent_tools.clear(older_than=None, status=None),
             )
         )
         self.chat.listen(self.inbox)
+        if self.alarm is not None:
+            self.alarm.add(next_due=self.chat.ports.waking.next_due, handle=self.chat.woken)
         self.internal[RESUME_TURNS] = self.chat.woken
         self.busy_checks.append(self.chat.busy)
 

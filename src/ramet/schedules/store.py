@@ -80,6 +80,7 @@ RESCHEDULE = """
 UPDATE cf_agents_schedules SET time = ?, running = 0, execution_started_at = NULL WHERE id = ?
 """
 REMOVE = "DELETE FROM cf_agents_schedules WHERE id = ?"
+TAKE = "DELETE FROM cf_agents_schedules WHERE id = ? AND owner_path_key IS ? RETURNING rowid, *"
 REMOVE_AS_IT_WAS = "DELETE FROM cf_agents_schedules WHERE id = ? AND time = ?"
 
 ID_LENGTH = 9
@@ -245,6 +246,11 @@ class ScheduleStore:
     def remove(self, id: str) -> None:
         """Remove a row."""
         self._database.run(REMOVE, id)
+
+    def take(self, id: str, owner: AgentPath | None) -> StoredSchedule | None:
+        """Remove one of an owner's schedules; None when there is none, or it is another's."""
+        row = self._database.one(TAKE, id, owner_key(owner))
+        return None if row is None else _stored(row)
 
     def remove_unmoved(self, row: StoredSchedule) -> None:
         """Remove a row that was carried out, unless it was moved to another time meanwhile."""

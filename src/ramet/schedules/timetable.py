@@ -97,9 +97,8 @@ class Timetable:
 
     def remove(self, id: str, owner: AgentPath | None) -> StoredSchedule | None:
         """Remove one of an owner's schedules and return what it was; its callback may run on."""
-        row = self._store.get(id, owner)
+        row = self._store.take(id, owner)
         if row is not None:
-            self._store.remove(id)
             self._pauses.pop(id, None)
             self._alarm.rearm()
         return row
