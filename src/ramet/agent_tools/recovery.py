@@ -5,6 +5,8 @@ followed, all at once, as long as something comes of them (AT-290 … AT-303).
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ramet.agent_tools.carry_out import RunTasks
@@ -14,12 +16,13 @@ from ramet.agent_tools.policy import Ending, ending_of, interruption, silence
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Inspection
 from ramet.agent_tools.run_store import StoredRun
+from ramet.core.clock import Clock
 from ramet.protocol.run_events import ABSENT, HARD_TERMINAL, InterruptedReason
 
 INSPECT_TIMEOUT = 2.0
 """Seconds that one child may take to say how its run is."""
 CLASSIFY_TIMEOUT = 5.0
-"""Seconds that all of them may take together."""
+"""Seconds that all those may take together that do not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,24 @@ class _Ended:
     ending: Ending
     counted: bool
     """Whether all chunks of the run have their numbers."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What is left of the time for children that do not answer; those that do cost none of it."""
+
+    clock: Clock
+    left: float = CLASSIFY_TIMEOUT
+
+    @contextmanager
+    def in_vain(self) -> Iterator[None]:
+        """Count the time of the block unless it ends well."""
+        begun = self.clock.monotonic()
+        try:
+            yield
+        except Exception:
+            self.left -= self.clock.monotonic() - begun
+            raise
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,14 +81,14 @@ class Recovery:
         return live
 
     async def _recover(self, lives: list[LiveRun]) -> None:
-        begun = self.ports.clock.monotonic()
+        begun, waiting = self.ports.clock.monotonic(), _Waiting(self.ports.clock)
         total, handed_on = int(CLASSIFY_TIMEOUT * 1000), set[LiveRun]()
         self._emit("begin", runCount=len(lives), totalTimeoutMs=total)
         try:
             followed: list[LiveRun] = []
             ended: list[tuple[LiveRun, Ending, StoredRun | None]] = []
             for live in lives:
-                verdict = await self._classified(live, begun)
+                verdict = await self._classified(live, waiting)
                 if verdict is None:
                     followed.append(live)
                 else:
@@ -125,25 +146,25 @@ class Recovery:
             elapsedMs=self._elapsed_ms(begun),
         )
 
-    async def _classified(self, live: LiveRun, begun: float) -> _Ended | None:
+    async def _classified(self, live: LiveRun, waiting: _Waiting) -> _Ended | None:
         """What became of a run, by its child, within the time that is left (AT-290 … AT-298).
 
         None when the child is at work and can be followed, or can be started now.
         """
-        remaining = self._remaining(begun)
-        if remaining <= 0:
+        if waiting.left <= 0:
             self._emit("deadline", runId=live.run_id)
             return _lost("recovery-deadline")
         try:
-            async with self.ports.clock.timeout(min(INSPECT_TIMEOUT, remaining)):
-                inspection = await live.child.inspect()
+            with waiting.in_vain():
+                async with self.ports.clock.timeout(min(INSPECT_TIMEOUT, waiting.left)):
+                    inspection = await live.child.inspect()
         except TimeoutError:
             return _lost("inspect-timeout")
         except Exception as error:  # noqa: BLE001 - whatever the child raised, the row must not stay open
             self.ports.fence.check()
             self.ports.errors.report(error)
             return _lost("inspect-failed")
-        counted = await self._collected(live, min(INSPECT_TIMEOUT, self._remaining(begun)))
+        counted = await self._collected(live, waiting)
         ending = ending_of(inspection)
         budget = self.ports.options.agent_tool_reattach_no_progress_timeout
         if ending is None and live.child.tailable and budget > 0:
@@ -152,13 +173,11 @@ class Recovery:
             return None
         return _Ended(ending=ending or _still_running(live, inspection), counted=counted)
 
-    def _remaining(self, begun: float) -> float:
-        return CLASSIFY_TIMEOUT - (self.ports.clock.monotonic() - begun)
-
-    async def _collected(self, live: LiveRun, patience: float) -> bool:
+    async def _collected(self, live: LiveRun, waiting: _Waiting) -> bool:
         try:
-            async with self.ports.clock.timeout(patience):
-                return await self.tasks.observer.collect_what_can_be(live)
+            with waiting.in_vain():
+                async with self.ports.clock.timeout(min(INSPECT_TIMEOUT, waiting.left)):
+                    return await self.tasks.observer.collect_what_can_be(live)
         except TimeoutError:
             return False
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+import ramet
 from ramet.observability.channels import Event, subscribe
 from tests.integration.agent_tools.children import HandChild, Parent, events
 from tests.integration.agent_tools.conftest import Stage, event_of, kinds, numbers
@@ -153,6 +154,28 @@ async def test_runs_for_which_no_time_is_left_are_given_up(stage: Stage) -> None
 
     reasons = [row["interrupted_reason"] for row in stage.rows()]
     assert reasons == [*["inspect-timeout"] * 3, "recovery-deadline"]
+
+
+@pytest.mark.behaviour("AT-290", "AT-291")
+async def test_children_that_answer_cost_nothing_of_the_time_for_those_that_do_not(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(8):
+        await stage.dispatch(run_id=f"r{n}")
+    inspect = HandChild.inspect_agent_tool_run
+
+    async def slowly(self: HandChild, run_id: str) -> ramet.Inspection | None:
+        await self._ramet.context.clock.sleep(1.5)
+        return await inspect(self, run_id)
+
+    await stage.harness.crash()
+    monkeypatch.setattr(HandChild, "inspect_agent_tool_run", slowly)
+    await stage.harness.restart()
+    await stage.client()
+    await stage.harness.advance(30)
+
+    assert [row["status"] for row in stage.rows()] == ["running"] * 8
+    assert HandChild.calls.count("tail") == 2 * 8
 
 
 @pytest.mark.behaviour("AT-295")
