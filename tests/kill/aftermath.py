@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ramet.core.json import JsonObject
-from tests.kill.checker import chat_findings, run_findings, truth_findings
+from tests.kill.checker import chat_findings, registration_findings, run_findings, truth_findings
 from tests.kill.disk import AgentKey, Disk
 from tests.kill.page import Page, get_messages
 from tests.kill.seen import Seen
@@ -20,7 +20,7 @@ async def findings_after(
         views: What each page was shown before the kill, by its agent.
         disk: What the killed server had left.
     """
-    found = list(disk.damage)
+    found = [*disk.damage, *registration_findings(disk)]
     for key in _agents(views, disk):
         found += [f"{_name(key)}: {each}" for each in await _visit(address, key, views, disk)]
     return found

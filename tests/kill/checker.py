@@ -18,6 +18,8 @@ _EVENT_OF_STATUS = {
 }
 _LOST = ("error", "aborted")
 """The run and the turn of a child that was killed, once it was opened again."""
+_HARD = frozenset({"finished", "error", "aborted"})
+"""Ends that are never followed by another one."""
 _SHOWN = 80
 
 
@@ -46,6 +48,9 @@ def run_findings(before: Iterable[Seen], after: Seen) -> Iterator[str]:
     for seen in before:
         for run_id, frames in seen.runs.items():
             yield from _run_order(f"run {run_id} before the crash", frames)
+            hard = [frame.kind for frame in frames if frame.kind in _HARD]
+            if len(hard) > 1:
+                yield f"run {run_id} had ended {len(hard)} times before the crash: {hard}"
             yield from _lost_frames(run_id, frames, after.runs.get(run_id, []))
     for run_id, frames in after.runs.items():
         yield from _run_order(f"run {run_id} after the crash", frames)
@@ -72,6 +77,30 @@ def truth_findings(key: AgentKey, disk: Disk, after: Seen) -> Iterator[str]:
         child = disk.agent((*key, (agent_type, run_id)))
         yield from _run_truth(run_id, true_end(status, child, run_id), after)
         yield from _run_chunks(run_id, child, after)
+
+
+def registration_findings(disk: Disk) -> Iterator[str]:
+    """Which runs under way have no child that the gate lets anybody reach (D19)."""
+    for key, stored in disk.agents.items():
+        for run_id, (agent_type, status) in stored.runs.items():
+            if status not in _EVENT_OF_STATUS and (agent_type, run_id) not in stored.children:
+                yield f"{key}: run {run_id} is {status}, but its child is not registered"
+
+
+def rest_findings(disk: Disk) -> Iterator[str]:
+    """What is not over on a disk although everybody has had the time for it."""
+    for key, stored in disk.agents.items():
+        open_turns = [request for request, outcome in stored.outcomes.items() if outcome is None]
+        if open_turns:
+            yield f"{key}: turns without an outcome: {open_turns}"
+        open_runs = [run for run, (_, how) in stored.runs.items() if how not in _EVENT_OF_STATUS]
+        if open_runs:
+            yield f"{key}: runs without an end: {open_runs}"
+        open_work = [run for run, child in stored.child_runs.items() if not child.sealed]
+        if open_work:
+            yield f"{key}: work for a parent that is not sealed: {open_work}"
+        if stored.waiting:
+            yield f"{key}: rows that are left: {stored.waiting}"
 
 
 def true_end(status: str, child: StoredAgent, run_id: str) -> str:

@@ -4,11 +4,23 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramet.core.json import loads
+
+WAITING = {
+    "cf_agents_schedules": "SELECT count(*) FROM cf_agents_schedules WHERE id NOT LIKE 'cf:%'",
+    "cf_agents_queues": "SELECT count(*) FROM cf_agents_queues",
+    "cf_agents_runs": "SELECT count(*) FROM cf_agents_runs",
+    "cf_agents_facet_runs": "SELECT count(*) FROM cf_agents_facet_runs",
+    "cf_agents_fibers": "SELECT count(*) FROM cf_agents_fibers WHERE completed_at IS NULL",
+    "cf_think_submissions": """
+        SELECT count(*) FROM cf_think_submissions WHERE status IN ('pending', 'running')
+    """,
+}
 
 AgentKey = tuple[tuple[str, str], ...]
 """The (class name, name) pairs from the root down to an agent."""
@@ -35,6 +47,10 @@ class StoredAgent:
     """The runs that this agent works for."""
     chunks: Mapping[str, list[str]] = field(default_factory=dict)
     """The chunks of each request's answer, in order."""
+    children: frozenset[tuple[str, str]] = frozenset()
+    """The class and the name of each sub-agent that is registered."""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    """How many rows wait for something to be done, by their table; those without any left out."""
 
 
 @dataclass(slots=True)
@@ -76,6 +92,8 @@ def _read(disk: Disk, file: Path) -> None:
                 runs=_runs(database) if "cf_agent_tool_runs" in tables else {},
                 child_runs=_children(database) if "cf_agent_tool_child_runs" in tables else {},
                 chunks=_chunks(database) if "cf_ai_chat_stream_chunks" in tables else {},
+                children=_registered(database),
+                waiting=_waiting(database, tables),
             )
 
 
@@ -125,6 +143,20 @@ def _chunks(database: sqlite3.Connection) -> dict[str, list[str]]:
     for row in _rows(database, query):
         found.setdefault(row["request_id"], []).append(row["body"])
     return found
+
+
+def _registered(database: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    query = "SELECT class, name FROM cf_agents_sub_agents"
+    return frozenset((row["class"], row["name"]) for row in _rows(database, query))
+
+
+def _waiting(database: sqlite3.Connection, tables: AbstractSet[str]) -> dict[str, int]:
+    counts = {
+        table: next(_rows(database, query))[0]
+        for table, query in WAITING.items()
+        if table in tables
+    }
+    return {table: count for table, count in counts.items() if count}
 
 
 def _rows(database: sqlite3.Connection, query: str) -> Iterator[sqlite3.Row]:

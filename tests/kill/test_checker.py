@@ -5,8 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from ramet.core.json import JsonObject, dumps
-from tests.kill.checker import chat_findings, run_findings, true_end, truth_findings
+from tests.kill.checker import (
+    chat_findings,
+    registration_findings,
+    rest_findings,
+    run_findings,
+    true_end,
+    truth_findings,
+)
 from tests.kill.disk import AgentKey, Disk, StoredAgent, StoredChild
+from tests.kill.ledger import Orders, ledger_findings, submission_findings
 from tests.kill.seen import Seen, seen_in
 from tests.kill.transcript import transcript_findings
 
@@ -168,3 +176,78 @@ def test_an_answer_that_is_not_in_the_transcript_is_found() -> None:
     other: JsonObject = {"type": "text", "text": "other", "state": "done"}
     message: JsonObject = {"id": "m", "role": "assistant", "parts": [other]}
     assert list(transcript_findings([message], seen_in(ANSWER)))
+
+
+def test_a_run_that_ended_twice_before_the_crash_is_found() -> None:
+    twice = [*RUN_FRAMES[:3], event(3, "finished"), event(4, "finished")]
+    assert runs(twice, [*RUN_FRAMES[:3], event(3, "finished")])
+    repaired = [*RUN_FRAMES, event(4, "finished")]
+    assert not [each for each in runs(repaired, repaired) if "before the crash" in each]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+@pytest.mark.parametrize("status", ["starting", "running", "error"])
+def test_a_run_under_way_without_a_registered_child_is_found(
+    status: str, *, registered: bool
+) -> None:
+    children = frozenset({("Child", RUN)} if registered else ())
+    disk = Disk(agents={KEY: StoredAgent(runs={RUN: ("Child", status)}, children=children)})
+    missed = status != "error" and not registered
+    assert bool(list(registration_findings(disk))) is missed
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        StoredAgent(outcomes={"r": None}),
+        StoredAgent(runs={RUN: ("Child", "running")}),
+        at_work(outcome="completed"),
+        StoredAgent(waiting={"cf_agents_queues": 1}),
+    ],
+    ids="turn run work row".split(),
+)
+def test_what_is_left_open_on_disk_is_found(left: StoredAgent) -> None:
+    assert list(rest_findings(Disk(agents={KEY: left})))
+    over = StoredAgent(outcomes={"r": "completed"}, runs={RUN: ("Child", "error")})
+    assert not list(rest_findings(Disk(agents={KEY: over})))
+
+
+def ordered(kind: str, *, kills: int = 1) -> Orders:
+    return Orders(KEY, stored={"x": kind}, sent={"x": kind, "y": kind}, kills=kills)
+
+
+@pytest.mark.parametrize("kind", ["queue", "schedule", "fiber"])
+def test_a_ledger_that_has_what_was_ordered_passes(kind: str) -> None:
+    lines = ["x", "y recovered"] if kind == "fiber" else ["x", "x", "y"]
+    assert not list(ledger_findings(ordered(kind), lines))
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("queue", []),
+        ("schedule", ["y"]),
+        ("fiber", ["y"]),
+        ("queue", ["x", "x", "x"]),
+        ("fiber", ["x", "x"]),
+        ("fiber", ["x recovered", "x recovered"]),
+        ("schedule", ["x", "z"]),
+    ],
+)
+def test_a_ledger_that_lacks_something_or_has_too_much_is_found(
+    kind: str, lines: Sequence[str]
+) -> None:
+    assert list(ledger_findings(ordered(kind), lines))
+
+
+def said_by(role: str, text: str) -> JsonObject:
+    return {"id": text, "role": role, "parts": [{"type": "text", "text": text}]}
+
+
+def test_a_submission_that_is_not_asked_and_answered_once_is_found() -> None:
+    stored = {"x": "submission"}
+    asked, answer = said_by("user", "x"), said_by("assistant", "0 1 2")
+    assert not list(submission_findings(stored, [asked, answer]))
+    assert list(submission_findings(stored, []))
+    assert list(submission_findings(stored, [asked]))
+    assert list(submission_findings(stored, [asked, answer, asked, answer]))

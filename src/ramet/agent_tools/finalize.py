@@ -5,7 +5,7 @@ from ramet.agent_tools.outputs import result_of
 from ramet.agent_tools.policy import Ending, rewrite, storable
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.run_store import RunStore, StoredRun
-from ramet.core.failpoints import failpoint
+from ramet.core.failpoints import SEAL_TWICE, failpoint
 
 
 class Finalizer:
@@ -25,6 +25,8 @@ class Finalizer:
         ending = storable(ending)
         with self._ports.database.transaction():
             sealed = self._write(feed, ending, counted=counted)
+            if SEAL_TWICE and sealed is not None:
+                feed.end(sealed, counted=counted)
         failpoint("run.finalized")
         return sealed
 

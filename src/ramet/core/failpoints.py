@@ -1,8 +1,10 @@
-"""Named places where a test may kill the process, and a switch that breaks durability.
+"""Named places where a test may kill the process, and switches that break what it checks.
 
 `RAMET_FAILPOINT=name` kills the process with SIGKILL when the place is passed; `name:3` on the
-third pass. `RAMET_FAULT_HOLD_CHUNKS=10` makes the stream log keep chunks back from the disk, so
-that the project's own kill tests can show that they would notice.
+third pass. The faults are there so that the project's own kill tests can show that they would
+notice: `RAMET_FAULT_HOLD_CHUNKS=10` makes the stream log keep chunks back from the disk,
+`RAMET_FAULT_SPLIT_COMMITS=1` has each statement of a transaction committed by itself, and
+`RAMET_FAULT_SEAL_TWICE=1` ends each run a second time, past the guard of its row.
 """
 
 import os
@@ -12,6 +14,8 @@ _ARMED, _, _COUNT = os.environ.get("RAMET_FAILPOINT", "").partition(":")
 _passes_left = int(_COUNT or 1)
 
 HELD_CHUNKS = int(os.environ.get("RAMET_FAULT_HOLD_CHUNKS", "0"))
+SPLIT_COMMITS = os.environ.get("RAMET_FAULT_SPLIT_COMMITS") == "1"
+SEAL_TWICE = os.environ.get("RAMET_FAULT_SEAL_TWICE") == "1"
 
 
 def failpoint(name: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ramet.core.failpoints import SPLIT_COMMITS
 from ramet.core.fence import Fence
 from ramet.errors import DatabaseUnusable, InvalidArguments
 from ramet.storage.connection_setup import be_impatient, be_patient, set_up
@@ -136,12 +137,14 @@ class Database:
         Blocks may be nested: the outermost one commits. Never await inside.
         """
         self._fence.check()
-        if self._depth:
+        if self._depth or SPLIT_COMMITS:
             self._depth += 1
             try:
                 yield
             finally:
                 self._depth -= 1
+            if not self._depth:
+                self._committed()
             return
         self._execute("BEGIN IMMEDIATE")
         self._depth = 1
@@ -187,7 +190,7 @@ class Database:
     def _check(self) -> None:
         """Refuse to go on for a dead instance, or in a transaction that is no longer one."""
         self._fence.check()
-        if self._depth and not self._connection.in_transaction:
+        if self._depth and not (SPLIT_COMMITS or self._connection.in_transaction):
             raise DatabaseUnusable(ROLLED_BACK.format(path=self.path))
 
     def _execute(self, statement: str) -> None:
