@@ -57,12 +57,11 @@ class ChatChild:
         known = self.inspect(run_id)
         if known is not None:
             return known
-        self._begin(run_id, value, _as_message(formatted, run_id))
-        if signal is not None:
-            self._cancel_with(signal, run_id)
-        started = self.inspect(run_id)
-        assert started is not None
-        return started
+        started = self._begin(run_id, value, _as_message(formatted, run_id))
+        if signal is None:
+            return inspection_of(started, (), self._ports.family)
+        self._cancel_with(signal, run_id)
+        return self.inspect(run_id) or inspection_of(started, (), self._ports.family)
 
     def cancel(self, run_id: str, reason: str | None = None) -> None:
         """End a run early; harmless when there is none or it has ended (AT-182)."""
@@ -166,19 +165,22 @@ class ChatChild:
         if not known:
             live.when_finished(lambda result: self._turn_ended(run_id, live, result))
 
-    def _begin(self, run_id: str, value: JsonValue, message: Message) -> None:
+    def _begin(self, run_id: str, value: JsonValue, message: Message) -> StoredChildRun:
+        now = self._ports.context.clock.now_ms()
+
+        def run_of(plan: TurnPlan) -> StoredChildRun:
+            return StoredChildRun(
+                run_id=run_id,
+                request_id=plan.request_id,
+                stream_id=plan.stream_id,
+                started_at=now,
+                input=value,
+                request_ids=[plan.request_id],
+            )
+
         def store(plan: TurnPlan) -> None:
             self._ports.transcript.put(message)
-            self._ports.runs.insert(
-                StoredChildRun(
-                    run_id=run_id,
-                    request_id=plan.request_id,
-                    stream_id=plan.stream_id,
-                    started_at=self._ports.context.clock.now_ms(),
-                    input=value,
-                    request_ids=[plan.request_id],
-                )
-            )
+            self._ports.runs.insert(run_of(plan))
 
         live = self._turns.accept(
             TurnRequest(
@@ -192,6 +194,7 @@ class ChatChild:
         live.when_finished(lambda result: self._turn_ended(run_id, live, result))
         self._ports.clients.broadcast_frame(frames.transcript(self._ports.transcript.json()))
         self._turns.enqueue(live)
+        return run_of(live.plan)
 
     def _cancel_with(self, signal: AbortSignal, run_id: str) -> None:
         remove = signal.add_listener(lambda _: self.cancel(run_id, signal.reason_text()))
