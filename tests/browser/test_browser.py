@@ -78,6 +78,16 @@ RUN_CHECKS = [
 ]
 
 
+TOOL_CHECKS = [
+    check("a tool of the page is answered and the answer goes on", pytest.mark.behaviour("AC-001")),
+    check("a second tab sees the answer go on, once"),
+    check("an approved tool runs and the answer goes on"),
+    check("a refused tool does not run and the answer goes on"),
+    check("an approval can be given after a reload"),
+    check("an approval in one tab is seen in another"),
+]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("wire")
@@ -93,6 +103,11 @@ def chat_checks(server: Server, request: pytest.FixtureRequest) -> Group:
 @pytest.fixture(scope="module", params=FAMILIES)
 def run_checks(server: Server, request: pytest.FixtureRequest) -> Group:
     return run_group("runs", server.address, agent=request.param)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def tool_checks(server: Server, request: pytest.FixtureRequest) -> Group:
+    return run_group("tools", server.address, agent=request.param)
 
 
 @pytest.mark.parametrize("name", CHAT_CHECKS)
@@ -111,3 +126,12 @@ def test_a_page_with_runs_shows_that(run_checks: Group, name: str) -> None:
 
 def test_every_check_of_a_page_with_runs_is_listed(run_checks: Group) -> None:
     assert run_checks.names == names_of(RUN_CHECKS)
+
+
+@pytest.mark.parametrize("name", TOOL_CHECKS)
+def test_a_page_with_tools_shows_that(tool_checks: Group, name: str) -> None:
+    tool_checks.assert_passed(name)
+
+
+def test_every_check_of_a_page_with_tools_is_listed(tool_checks: Group) -> None:
+    assert tool_checks.names == names_of(TOOL_CHECKS)

@@ -193,15 +193,7 @@ class Resuming:
                 live.plan.stream_id == stream.stream_id and live.phase != "ended"
                 for live in self._turns
             ):
-                live_again = frames.chat_response(
-                    stream.request_id,
-                    body="",
-                    done=False,
-                    continuation=stream.continuation,
-                    replay=True,
-                    replay_complete=True,
-                )
-                return [live_again]
+                return [_replay_complete(stream.request_id, continuation=stream.continuation)]
             return self._end_of(stream.request_id)
 
         return caught_up
@@ -214,7 +206,9 @@ class Resuming:
         """The frames that end a request that is over; who is sent them knows of a lost turn (D4).
 
         The calls that a lost or cancelled turn left open get their results first, at each replay,
-        so that no page waits for them.
+        so that no page waits for them. After a continuation the transcript comes: pages show what
+        goes on as a message of its own until then (PROTOCOL 4.7), and show nothing of a replay
+        before it is complete.
         """
         turn = self._ports.turns.of_request(request_id)
         if turn is None or turn.outcome is None:
@@ -222,7 +216,11 @@ class Resuming:
         end = _end_of_turn(turn, replay=turn.outcome != "error")
         if turn.status == "orphaned":
             self._ports.turns.settle_orphans()
-        return [*self._results_of_open_calls(turn), end]
+        results = self._results_of_open_calls(turn)
+        if not turn.continuation:
+            return [*results, end]
+        whole = frames.transcript(self._ports.transcript.json())
+        return [*results, _replay_complete(turn.request_id, continuation=True), whole, end]
 
     def _results_of_open_calls(self, turn: StoredTurn) -> Iterator[str]:
         """What the stored answer says of the calls that the turn had not finished."""
@@ -242,6 +240,17 @@ class Resuming:
 def _replay_key(stream_id: str) -> str:
     """Notes on a client that its replay is under way, so that another instance can take it up."""
     return f"replay:{stream_id}"
+
+
+def _replay_complete(request_id: str, *, continuation: bool) -> str:
+    return frames.chat_response(
+        request_id,
+        body="",
+        done=False,
+        continuation=continuation,
+        replay=True,
+        replay_complete=True,
+    )
 
 
 def _end_of_turn(turn: StoredTurn, *, replay: bool) -> str:

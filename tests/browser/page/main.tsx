@@ -70,7 +70,15 @@ function Page() {
 }
 
 function ChatPart({ agent }: { agent: ReturnType<typeof useConnection> }) {
-  const chat = useAgentChat({ agent, onTurnEnd: (end) => probe.turnEnds.push(end) });
+  const chat = useAgentChat({
+    agent,
+    onTurnEnd: (end) => probe.turnEnds.push(end),
+    onToolCall: ({ toolCall, addToolOutput }) => {
+      if (toolCall.toolName !== "getWeather") return;
+      const { city } = toolCall.input as { city: string };
+      addToolOutput({ toolCallId: toolCall.toolCallId, output: `sunny in ${city}` });
+    },
+  });
 
   useLayoutEffect(() => {
     noteRendering(chat.messages);
@@ -87,6 +95,8 @@ function ChatPart({ agent }: { agent: ReturnType<typeof useConnection> }) {
       stop: () => void chat.stop(),
       clear: () => chat.clearHistory(),
       regenerate: () => void chat.regenerate(),
+      decide: (id: string, approved: boolean) =>
+        void chat.addToolApprovalResponse({ id, approved }),
     });
   });
 

@@ -35,6 +35,7 @@ export interface Probe {
   stop: () => void;
   clear: () => void;
   regenerate: () => void;
+  decide: (approvalId: string, approved: boolean) => void;
   call: (method: string, args: unknown[]) => Promise<unknown>;
   setState: (state: unknown) => void;
   resetRuns: () => void;
@@ -68,6 +69,7 @@ export const probe: Probe = {
   stop: missing,
   clear: missing,
   regenerate: missing,
+  decide: missing,
   call: missing,
   setState: missing,
   resetRuns: missing,

@@ -112,6 +112,11 @@ export class Tab {
     return this.page.evaluate(() => window.__ramet.regenerate());
   }
 
+  /** Answers a tool call that asks for an approval. @param {string} id @param {boolean} approved */
+  decide(id, approved) {
+    return this.page.evaluate(([a, b]) => window.__ramet.decide(a, b), /** @type {const} */ ([id, approved]));
+  }
+
   /** @param {string} method @param {unknown[]} args */
   call(method, args) {
     return this.page.evaluate(([m, a]) => window.__ramet.call(m, a), /** @type {const} */ ([method, args]));

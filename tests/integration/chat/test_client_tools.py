@@ -396,3 +396,22 @@ async def test_what_a_page_brings_into_a_child_never_enters_its_run(family: Harn
     await family.advance(1)
     assert [turn.trigger for turn in child.turns] == ["agent-tool", "auto-continuation"]
     assert child.turns[1].body == {}
+
+
+async def test_a_page_that_takes_a_continuation_late_gets_the_transcript_behind_its_replay(
+    harness: Harness,
+) -> None:
+    client, agent = await asked_page(harness)
+    await client.send(result())
+    await harness.advance(0.05)
+    agent.give("Sunny", END)
+    await harness.settle()
+    went_on = str(client.of_type(types.STREAM_RESUMING)[-1]["id"])
+    seen = len(client.frames)
+    await ack(client, went_on)
+    *replayed, complete, transcript, done = client.frames[seen:]
+    assert replayed
+    assert all(frame["replay"] and not frame["done"] for frame in replayed)
+    assert (complete["replayComplete"], complete["done"]) == (True, False)
+    assert transcript["messages"] == agent.messages
+    assert (done["done"], done["outcome"]) == (True, "completed")
