@@ -107,11 +107,8 @@ class AgentToolVerbs:
 
         The run is registered before the child starts, goes on when this call's connection goes,
         and is kept until it is cleared. The same run id again gives the same run: its result when
-        it has ended, else the caller joins it. Cancelling the caller cancels the run.
-
-        With `detached` nobody waits: the call returns once the child has begun, and the run reports
-        back by itself when it ends, whatever happens to this process. Cancelling the caller changes
-        nothing of it then, and who waits for it with the same run id only watches.
+        it has ended, else the caller joins it. Cancelling the caller cancels the run. With
+        `detached` the call returns once the child has begun; the run reports back when it ends.
 
         Args:
             cls: The child's class, given to `App`; a `Think`, an `AIChatAgent`, or any agent with
@@ -120,23 +117,21 @@ class AgentToolVerbs:
             output: A type that the child's structured output must fit; what does not fit makes the
                 result an error. None takes the output as it comes.
             run_id: The run's id and the child's name; by default made from the tool call, else new.
-            parent_tool_call_id: The tool call that clients see the run under; the one that the code
-                runs in by default.
+            parent_tool_call_id: The tool call that clients see it under; by default ours.
             display_order: Where the run stands among those of its tool call.
             signal: Aborting it cancels the run.
             input_preview: What is kept and shown of the input, in place of a preview made from it.
-            display: How clients show the run, such as `{"name": "Research", "icon": "🔎"}`.
+            display: How clients show it, such as `{"name": "Research", "icon": "🔎"}`.
             detached: Whether to let go of the run; a `Detached` says how it reports back.
 
         Returns:
-            How the run ended; a child that failed is a result, not an exception. With `detached`
-            the run as it has begun, or why it was refused.
+            How the run ended: a child that failed is a result. Detached: the run as it has begun.
 
         Raises:
             AgentNotRegistered: The class was not given to `App`.
             NotAnAgentTool: The class lacks methods of the adapter.
             RunBelongsToAnother: The run id is taken by another class or another question.
-            MethodNotFound, InvalidArguments, ValueError: `detached` asks for what cannot be.
+            ValueError, MethodNotFound, InvalidArguments: What `detached` asks for cannot be.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
         order = RunOrder(
