@@ -54,6 +54,7 @@ class Chat:
             await self._link.socket_in_time()
             if not transcript.known:
                 transcript.replace([*stored])
+        before = transcript.messages
         new = [user_message(ids.message_id(""), asked)] if isinstance(asked, str) else asked
         transcript.add(new)
         request_id = ids.url_safe(_REQUEST_ID_LENGTH)
@@ -72,7 +73,7 @@ class Chat:
             )
         except BaseException:
             self._answers.forget(answer)
-            transcript.known = False
+            transcript.messages = before
             raise
         return self._reply(answer)
 

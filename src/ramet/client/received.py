@@ -32,8 +32,6 @@ class Received:
     def replay_begins(self) -> None:
         """Note that the stored chunks come again from the first."""
         self._replayed = 0
-        if self._held is not None:
-            self._held = []
 
     def another_stream_begins(self) -> None:
         """Note that the chunks of another turn come, which may repeat those that are known."""

@@ -162,6 +162,22 @@ async def test_an_answer_that_ends_while_the_client_is_away_is_fetched(
 
 
 @each_family
+async def test_a_client_that_comes_into_an_answer_knows_the_chat_before_it_asks(
+    address: str, agent: str
+) -> None:
+    async with chat(address, agent) as first:
+        await (await first.chat("say 1")).result()
+        reply = await first.chat("say 20 10")
+        await anext(reply)
+        async with chat(address, agent) as second:
+            outcome = await (await second.chat("say 2")).result()
+            texts = [text_of(message) for message in second.messages]
+
+    assert outcome.text == said(2)
+    assert texts == ["say 1", said(1), "say 20 10", said(20), "say 2", said(2)]
+
+
+@each_family
 async def test_two_questions_at_once_survive_a_cut(address: str, agent: str) -> None:
     async with proxied(address) as proxy, chat(proxy.address, agent) as client:
         first, second = await client.chat("say 20 10"), await client.chat("say 5 10")

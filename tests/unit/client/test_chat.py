@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from ramet.client import AgentClient, ChatReply
+from ramet.client.ports import Closing
 from ramet.core.json import JsonObject, JsonValue, loads_object
 from ramet.errors import CallTimedOut, ClientClosed, ConnectionLost, ReaderTooSlow, RemoteCallFailed
 from ramet.protocol import chunks, frames
@@ -327,6 +328,7 @@ async def test_the_connection_may_break_again_in_the_replay(
     await stream(server.socket, reply.request_id, range(4))
     for cut in (2, 6):
         socket = await reconnect(server, frames.stream_resuming(reply.request_id), IDENTITY)
+        assert acknowledged(socket) == [reply.request_id]
         await stream(socket, reply.request_id, range(cut), replay=True)
     socket = await reconnect(server, frames.stream_resuming(reply.request_id), IDENTITY)
     await stream(socket, reply.request_id, range(len(BODIES)), replay=True)
@@ -334,6 +336,35 @@ async def test_the_connection_may_break_again_in_the_replay(
     await reader.outcome()
 
     assert seen == WHOLE
+
+
+async def test_a_server_that_numbers_no_chunks_is_followed_too(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    seen, reader = reading(reply)
+    for body in BODIES[:3]:
+        await server.socket.say(frames.chat_response(reply.request_id, body=body, done=False))
+    for cut in (2, len(BODIES)):
+        socket = await reconnect(server, frames.stream_resuming(reply.request_id), IDENTITY)
+        for body in BODIES[:cut]:
+            await socket.say(
+                frames.chat_response(reply.request_id, body=body, done=False, replay=True)
+            )
+    await server.socket.say(done(reply.request_id))
+    await reader.outcome()
+
+    assert seen == WHOLE
+
+
+async def test_a_question_that_was_not_sent_is_not_in_the_messages(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    server.socket.closed = Closing(code=1006)
+    with pytest.raises(ConnectionLost):
+        await client.chat("hi")
+
+    assert client.messages == ()
 
 
 @pytest.mark.behaviour("CW-009")
@@ -448,6 +479,33 @@ async def test_the_turn_that_goes_on_may_be_offered_before_the_lost_one_is_known
     await reader.outcome()
 
     assert seen == WHOLE
+
+
+async def test_a_lost_turn_that_is_answered_anew_has_the_new_message_alone(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    seen, reader = reading(reply)
+    await stream(server.socket, reply.request_id, range(4))
+    await server.socket.say(done(reply.request_id, outcome="recovering"))
+    await server.socket.say(frames.stream_resuming("next"))
+    anew = [
+        chunks.start("asst_2"),
+        chunks.text_start("t"),
+        chunks.text_delta("t", "other"),
+        chunks.text_end("t"),
+    ]
+    for seq, each in enumerate(anew):
+        body = chunks.chunk_body(each)
+        await server.socket.say(
+            frames.chat_response("next", body=body, done=False, seq=seq, replay=True)
+        )
+    await server.socket.say(done("next"))
+    await reader.outcome()
+    outcome = await reply.result()
+
+    assert seen == [*WHOLE[:4], *anew]
+    assert (outcome.text, outcome.message["id"]) == ("other", "asst_2")
 
 
 async def test_a_lost_turn_that_does_not_go_on_ends(

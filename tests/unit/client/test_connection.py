@@ -126,6 +126,21 @@ async def test_a_refusal_is_final_and_says_why(code: int, reason: str) -> None:
     assert len(server.attempts) == 1
 
 
+@pytest.mark.parametrize("code", [1000, 1006, 1011])
+async def test_a_connection_that_is_closed_before_the_client_was_let_in_is_not_made_again(
+    code: int,
+) -> None:
+    server = ScriptedServer(frames.mcp_servers())
+    connecting = start(server.client().connect())
+    await quiet()
+    await server.socket.hang_up(code, "The app is not running")
+
+    with pytest.raises(ConnectionLost, match=rf"was lost: The app is not running \({code}\)"):
+        await connecting.outcome()
+    await server.advance(1000)
+    assert len(server.attempts) == 1
+
+
 async def test_a_refusal_later_ends_the_client_and_what_waits() -> None:
     server = ScriptedServer()
     async with server.connected() as client:
