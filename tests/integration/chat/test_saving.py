@@ -145,6 +145,7 @@ async def test_messages_can_be_stored_without_a_turn(harness: Harness) -> None:
     client = await harness.connect(Fed, "a")
     await agent.persist_messages([user("u1", "one"), assistant("a1", said("two"))])
     await agent.persist_messages([user("u1", "ONE"), user("u2", "three")])
+    await harness.settle()
 
     kept = [user("u1", "ONE"), assistant("a1", said("two")), user("u2", "three")]
     assert agent.messages == transcripts(client)[-1] == kept
