@@ -97,6 +97,18 @@ class ChatAskingChat(ChatAskingThink):
     child: ClassVar[type] = ChatChild
 
 
+class ForgetfulThink(ThinkAskingChat):
+    """A model whose runs go with the chat."""
+
+    options = ramet.AgentOptions(clear_runs_with_chat=True)
+
+
+class ForgetfulChat(ChatAskingThink):
+    """An `AIChatAgent` whose runs go with the chat."""
+
+    options = ramet.AgentOptions(clear_runs_with_chat=True)
+
+
 Pair: TypeAlias = type[ThinkAskingThink] | type[ChatAskingThink]
 PAIRS: list[Pair] = [ThinkAskingThink, ThinkAskingChat, ChatAskingThink, ChatAskingChat]
 RUN = "SELECT * FROM cf_agent_tool_runs"
@@ -107,7 +119,9 @@ every_pair = pytest.mark.parametrize("pair", PAIRS)
 async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
     Gates.middle = None
     async with Harness(
-        agents=PAIRS, sub_agents=[ThinkChild, ChatChild], data_dir=tmp_path
+        agents=[*PAIRS, ForgetfulThink, ForgetfulChat],
+        sub_agents=[ThinkChild, ChatChild],
+        data_dir=tmp_path,
     ) as started:
         yield started
     Gates.middle = None
@@ -248,3 +262,26 @@ async def test_destroying_a_parent_removes_its_runs_with_everything_else(harness
     fresh = await harness.agent(ThinkAskingChat, "p")
     assert fresh.list_agent_tool_runs() == []
     assert fresh.messages == []
+
+
+@pytest.mark.behaviour("AT-325", "AT-330", "AT-327", "D3")
+@pytest.mark.parametrize("pair", [ThinkAskingChat, ChatAskingThink, ForgetfulThink, ForgetfulChat])
+@pytest.mark.parametrize("under_way", [False, True])
+async def test_clearing_the_chat_takes_its_runs_along_only_where_that_is_wished(
+    harness: Harness, pair: Pair, *, under_way: bool
+) -> None:
+    Gates.middle = Gate() if under_way else None
+    client = await asked(harness, pair)
+    await client.send({"type": "cf_agent_chat_clear"})
+
+    agent = await harness.agent(pair, "p")
+    assert agent.messages == []
+    forgets = pair in {ForgetfulThink, ForgetfulChat}
+    runs = agent.list_agent_tool_runs()
+    status = "aborted" if under_way else "completed"
+    assert [run.status for run in runs] == ([] if forgets else [status])
+    assert agent.has_sub_agent(pair.child, "agent-tool:call") != forgets
+    late = await harness.connect(pair, "p")
+    assert bool(events(late.frames)) != forgets
+    path = harness.path(pair, "p", [(pair.child, "agent-tool:call")])
+    assert harness.host.files.file_of(path).exists() != forgets
