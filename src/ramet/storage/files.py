@@ -149,11 +149,23 @@ class DataDirectory:
             file.parent.mkdir(parents=True, exist_ok=True)
             fresh = file.with_name(file.name + ".new")
             fresh.write_bytes(self._template(schema))
+            self._hold_on(fresh)
             fresh.rename(file)
+            for folder in file.relative_to(self.path).parents:
+                self._hold_on(self.path / folder)
         except OSError as error:
             raise DatabaseUnusable(
                 f"The database {file} cannot be made: {error.strerror}"
             ) from error
+
+    def _hold_on(self, path: Path) -> None:
+        """Wait until the disk has a file, or the entries of a folder, if that is wanted."""
+        if self._durability == "power":
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
     def _template(self, schema: Schema) -> bytes:
         """The bytes of a new database with all tables: copying is quicker than migrating."""
