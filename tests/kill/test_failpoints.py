@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.chat import test_turn_kills as turn_kills
 from tests.integration.host import test_deletion_kills as deletion_kills
+from tests.integration.think import test_answer_kills as answer_kills
 from tests.integration.think import test_submission_kills as submission_kills
 from tests.kill.aftermath import findings_after
 from tests.kill.disk import AgentKey
@@ -78,7 +79,12 @@ def test_every_named_place_is_killed_at() -> None:
     durable = {case.name for case in DURABLE_CASES}
     detached = {*CHAT_CASES, *(case.name for case in DETACHED_CASES)}
     recovery = {case.name for case in RECOVERY_CASES}
-    steps = {*turn_kills.GIVE_UPS, *submission_kills.STEPS, *deletion_kills.STEPS}
+    steps = {
+        *turn_kills.GIVE_UPS,
+        *submission_kills.STEPS,
+        *deletion_kills.STEPS,
+        *answer_kills.OF_APPROVALS,
+    }
     places = {step.partition(":")[0] for step in {*steps, *detached}}
     assert {case.name for case in CASES} | durable | recovery | places == set(_named())
 

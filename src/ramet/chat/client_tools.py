@@ -71,6 +71,7 @@ class ClientAnswers:
         if answer.auto_continue:
             self._park(connection.link)
         self._continuing.recheck()
+        self._ports.waking.release()
 
     def _take(self, sender: ClientLink, answer: ToolResult | ToolApproval) -> bool:
         place = self._place_of(answer.tool_call_id)
@@ -78,6 +79,8 @@ class ClientAnswers:
         chunk = None if part is None else answer_chunk(part, answer)
         if place is None or chunk is None:
             return False
+        if answer.auto_continue:
+            self._ports.waking.promise()  # what is wished goes on although nobody comes back
         with self._ports.transcript.changing():
             if answer.auto_continue:
                 tools = answer.client_tools if isinstance(answer, ToolResult) else None

@@ -28,7 +28,7 @@ from ramet.protocol import chunks
 from ramet.protocol.messages import parts_of, with_parts
 from ramet.protocol.parts import apply_chunk_to_parts
 from ramet.storage import Schema, combined
-from ramet.think.approved_calls import approved_calls, run_approved
+from ramet.think.approved_calls import approved_calls, known_results, run_approved
 from ramet.think.call_runner import CallRunner
 from ramet.think.history import History, native_messages
 from ramet.think.hooks import StepHooks, settled
@@ -189,7 +189,8 @@ class ThinkRuntime(ChatRuntime):
             self.context.background,
             lambda wire_id, result: self._steps.add_late_result(answer_id, wire_id, result),
         )
-        ends = run_approved(calls, runner, toolbox, begun=bool(turn.resumed))
+        known, begun = known_results(steps), bool(turn.resumed)
+        ends = run_approved(calls, runner, toolbox, known=known, begun=begun)
         async with aclosing(ends) as given:
             async for chunk in given:
                 parts = apply_chunk_to_parts(parts_of(transcript[-1]), chunk)
