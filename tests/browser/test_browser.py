@@ -88,6 +88,18 @@ TOOL_CHECKS = [
 ]
 
 
+BACKGROUND_CHECKS = [
+    check(
+        "the turn ends at once and the result arrives as a message",
+        pytest.mark.behaviour("AT-229", "AT-272", "AT-274", "AT-275"),
+    ),
+    check("the conversation goes on meanwhile", pytest.mark.behaviour("AT-268", "AT-273")),
+    check("a reload in the middle shows how far it is", pytest.mark.behaviour("D22", "AT-161")),
+    check("a cut that outlasts the run is healed", pytest.mark.behaviour("AT-161")),
+    check("a second tab is told the same"),
+]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("wire")
@@ -108,6 +120,11 @@ def run_checks(server: Server, request: pytest.FixtureRequest) -> Group:
 @pytest.fixture(scope="module", params=FAMILIES)
 def tool_checks(server: Server, request: pytest.FixtureRequest) -> Group:
     return run_group("tools", server.address, agent=request.param)
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def background_checks(server: Server, request: pytest.FixtureRequest) -> Group:
+    return run_group("background", server.address, agent=request.param)
 
 
 @pytest.mark.parametrize("name", CHAT_CHECKS)
@@ -135,3 +152,12 @@ def test_a_page_with_tools_shows_that(tool_checks: Group, name: str) -> None:
 
 def test_every_check_of_a_page_with_tools_is_listed(tool_checks: Group) -> None:
     assert tool_checks.names == names_of(TOOL_CHECKS)
+
+
+@pytest.mark.parametrize("name", BACKGROUND_CHECKS)
+def test_a_page_with_runs_in_the_background_shows_that(background_checks: Group, name: str) -> None:
+    background_checks.assert_passed(name)
+
+
+def test_every_check_of_runs_in_the_background_is_listed(background_checks: Group) -> None:
+    assert background_checks.names == names_of(BACKGROUND_CHECKS)

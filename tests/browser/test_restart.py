@@ -18,6 +18,10 @@ RESTART_CHECKS = [
         "a run cut short by a kill goes on under its card and ends whole",
         pytest.mark.behaviour("D1", "D4"),
     ),
+    check(
+        "a run in the background goes on after a kill and is reported once",
+        pytest.mark.behaviour("AT-272", "AT-274", "AT-281", "D36"),
+    ),
     check("what had ended is all there after a kill", pytest.mark.behaviour("D2", "AT-135")),
 ]
 

@@ -8,6 +8,7 @@ import { DrillIn } from "./DrillIn";
 import { ErrorBoundary } from "./ErrorBoundary";
 import { Header } from "./Header";
 import { useRuns } from "./model";
+import { Tray } from "./Tray";
 
 const user = userFromAddress(window.location.search);
 
@@ -37,11 +38,20 @@ export function App() {
     if (opener.current instanceof HTMLElement) opener.current.focus();
   }, [open, path]);
 
+  const cancelRun = useCallback(
+    async (runId: string): Promise<void> => {
+      await agent.call("cancelRun", [runId]);
+    },
+    [agent],
+  );
+  const openedRun = path.length === 1 ? runs.runsById[path[0]?.name ?? ""] : undefined;
+
   return (
     <div className={path.length > 0 ? "page split" : "page"}>
       <Header user={user} connection={connection} />
       <main className="columns">
         <section className="column conversation" aria-label="Conversation with the assistant">
+          <Tray runs={runs} onOpenRun={openRun} onCancelRun={cancelRun} />
           <Suspense fallback={<p className="waiting">Opening the conversation…</p>}>
             <Chat
               agent={agent}
@@ -55,7 +65,7 @@ export function App() {
         </section>
         {path.length > 0 && (
           <ErrorBoundary key={pathToHash(path)} onLeave={() => open([])}>
-            <DrillIn user={user} path={path} onOpen={open} onLeave={leave} />
+            <DrillIn user={user} path={path} run={openedRun} onOpen={open} onLeave={leave} />
           </ErrorBoundary>
         )}
       </main>

@@ -4,6 +4,7 @@ import { useCallback, useMemo, useRef, useState } from "react";
 
 import type { Step } from "./address";
 import { Composer } from "./Composer";
+import { ConfirmClear } from "./ConfirmClear";
 import { type AgentConnection, type ConnectionState, useTurn } from "./connection";
 import { EmptyState } from "./EmptyState";
 import { LiveStatus } from "./LiveStatus";
@@ -29,6 +30,7 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
   const chat = useAgentChat({ agent, syncMessagesToServer: false });
   const turn = useTurn(agent);
   const [cancelled, setCancelled] = useState(false);
+  const [askingToClear, setAskingToClear] = useState(false);
   const [clearFailure, setClearFailure] = useState<string | null>(null);
   const { messages, status, clearError, clearHistory, sendMessage, setMessages, stop } = chat;
   const { regenerate } = chat;
@@ -126,7 +128,16 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
         />
       </div>
       {!scroll.atEnd && (
-        <button type="button" className="to-end" onClick={scroll.toEnd}>
+        <button
+          type="button"
+          className="to-end"
+          // The focus is where somebody writes: it stays there, or goes there.
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => {
+            scroll.toEnd();
+            field.current?.focus({ preventScroll: true });
+          }}
+        >
           Jump to the latest
         </button>
       )}
@@ -137,8 +148,16 @@ export function Chat({ agent, connection, runs, onOpenRun, placeholder, root = f
         placeholder={placeholder}
         onSend={send}
         onCancel={cancel}
-        onClear={root && !empty ? () => void clear() : null}
+        onClear={root && !empty ? () => setAskingToClear(true) : null}
       />
+      {askingToClear && (
+        <ConfirmClear
+          runs={Object.keys(runs.runsById).length}
+          working={Object.values(runs.runsById).filter((run) => run.status === "running").length}
+          onClear={() => void clear()}
+          onClose={() => setAskingToClear(false)}
+        />
+      )}
       <LiveStatus
         busy={busy}
         recovering={chat.isRecovering}

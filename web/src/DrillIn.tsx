@@ -5,16 +5,19 @@ import type { Step } from "./address";
 import { Chat } from "./Chat";
 import { ConnectionPill } from "./ConnectionPill";
 import { useConnection, useConnectionState } from "./connection";
-import { useRuns } from "./model";
+import { type Run, useRuns } from "./model";
+import { RunProgress } from "./RunProgress";
 
 interface Props {
   user: string;
   path: Step[];
+  /** The run as its parent sees it, where that is known. */
+  run: Run | undefined;
   onOpen: (path: readonly Step[]) => void;
   onLeave: () => void;
 }
 
-export function DrillIn({ user, path, onOpen, onLeave }: Props) {
+export function DrillIn({ user, path, run, onOpen, onLeave }: Props) {
   const agent = useConnection(user, path);
   const runs = useRuns(agent);
   const connection = useConnectionState(agent);
@@ -39,6 +42,11 @@ export function DrillIn({ user, path, onOpen, onLeave }: Props) {
         </div>
         <ConnectionPill state={connection} />
       </header>
+      {run?.status === "running" && run.progress !== undefined && (
+        <div className="drill-in-progress">
+          <RunProgress run={run} />
+        </div>
+      )}
       <Suspense fallback={<p className="waiting">Opening the run…</p>}>
         <Chat
           agent={agent}

@@ -4,7 +4,9 @@ import { isToolUIPart } from "ai";
 import { memo } from "react";
 
 import type { Step } from "./address";
+import { toldBy } from "./background";
 import { Markdown } from "./Markdown";
+import { Notice } from "./Notice";
 import { questionText, type Part, type Run, type RunEvents } from "./model";
 import { Reasoning } from "./Reasoning";
 import { ToolCall } from "./ToolCall";
@@ -18,6 +20,8 @@ interface Props {
 }
 
 export const Message = memo(function Message({ message, active, runs, onOpenRun }: Props) {
+  const told = toldBy(message);
+  if (told !== null) return <Notice told={told} />;
   if (message.role === "user") {
     return (
       <article className="message user" data-role="user" aria-label="You">

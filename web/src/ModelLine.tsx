@@ -1,28 +1,11 @@
 // Names the model that answers. The offline one is not a language model, and the page says so.
-import { useEffect, useState } from "react";
-import { z } from "zod";
-
-const Info = z.object({
-  model: z.string(),
-  offline: z.boolean(),
-  folder: z.string().nullish(),
-});
-type Info = z.infer<typeof Info>;
+import { useInfo } from "./info";
 
 export function ModelLine() {
-  const [info, setInfo] = useState<Info | null>(null);
-  const [failed, setFailed] = useState(false);
-
-  useEffect(() => {
-    const abort = new AbortController();
-    fetch("/demo/info", { signal: abort.signal })
-      .then((response) => response.json())
-      .then((value: unknown) => setInfo(Info.parse(value)))
-      .catch(() => setFailed(!abort.signal.aborted));
-    return () => abort.abort();
-  }, []);
-
-  if (failed) return <p className="model-line">The server did not say which model answers.</p>;
+  const info = useInfo();
+  if (info instanceof Error) {
+    return <p className="model-line">The server did not say which model answers.</p>;
+  }
   if (info === null) return <p className="model-line">&nbsp;</p>;
   return (
     <p className="model-line">
@@ -36,7 +19,7 @@ export function ModelLine() {
       {info.folder ? (
         <span className="wide-only">
           {" "}
-          Plans read <code>{info.folder}</code>
+          Plans and builds work on <code>{info.folder}</code>
         </span>
       ) : null}
     </p>

@@ -1,22 +1,14 @@
 // A run of another agent, live: how far it is, what it says, and a way to open it as a chat.
 import type { Step } from "./address";
 import { AgentIcon } from "./AgentIcon";
-import { preview, type Run, runTitle } from "./model";
-import { RunParts } from "./RunParts";
+import { preview, type Run, RUN_STATUS, runTitle } from "./model";
 import { RunProgress } from "./RunProgress";
+import { RunWork } from "./RunWork";
 
 interface Props {
   run: Run;
   onOpen: (step: Step) => void;
 }
-
-const STATUS: Record<Run["status"], string> = {
-  running: "Working",
-  completed: "Done",
-  error: "Failed",
-  aborted: "Cancelled",
-  interrupted: "Interrupted",
-};
 
 export function RunPanel({ run, onOpen }: Props) {
   const title = runTitle(run);
@@ -28,14 +20,14 @@ export function RunPanel({ run, onOpen }: Props) {
       data-run={run.runId}
       data-agent={run.agentType}
       data-status={run.status}
-      aria-label={`${title}: ${STATUS[run.status]}`}
+      aria-label={`${title}: ${RUN_STATUS[run.status]}`}
     >
       <header className="run-header">
         <AgentIcon agentType={run.agentType} />
         <h3>{title}</h3>
         {title !== run.agentType && <span className="run-agent">{run.agentType}</span>}
         <span className="badge" data-status={run.status}>
-          {STATUS[run.status]}
+          {RUN_STATUS[run.status]}
         </span>
         <button
           type="button"
@@ -48,7 +40,7 @@ export function RunPanel({ run, onOpen }: Props) {
       </header>
       {input !== "" && !repeatsTitle && <p className="run-input">{input}</p>}
       <RunProgress run={run} />
-      <RunParts parts={run.parts} running={run.status === "running"} label={`Work of ${title}`} />
+      <RunWork run={run} title={title} />
       <RunEnd run={run} />
     </section>
   );
@@ -59,7 +51,7 @@ function RunEnd({ run }: { run: Run }) {
   if (!failed) return null;
   return (
     <p className="run-error" role={run.status === "error" ? "alert" : undefined}>
-      {run.error ?? STATUS[run.status]}
+      {run.error ?? RUN_STATUS[run.status]}
       {run.reason && <span className="run-reason"> ({run.reason})</span>}
       {run.childStillRunning && <span> The agent is still working and may yet finish.</span>}
     </p>

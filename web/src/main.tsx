@@ -8,6 +8,7 @@ import "./styles/tokens.css";
 import "./styles/layout.css";
 import "./styles/chat.css";
 import "./styles/runs.css";
+import "./styles/background.css";
 
 const container = document.getElementById("root");
 if (container === null) throw new Error("The page has no #root element.");

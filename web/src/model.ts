@@ -22,8 +22,8 @@ export function questionText(message: UIMessage): string {
   const text = messageText(message);
   if (!text.startsWith("{")) return text;
   try {
-    const input: { query?: unknown; goal?: unknown } = JSON.parse(text);
-    const question = input.query ?? input.goal;
+    const input: { query?: unknown; goal?: unknown; task?: unknown } = JSON.parse(text);
+    const question = input.query ?? input.goal ?? input.task;
     return typeof question === "string" ? question : text;
   } catch {
     return text;
@@ -72,6 +72,14 @@ export function preview(value: unknown): string {
   }
   return JSON.stringify(value) ?? "";
 }
+
+export const RUN_STATUS: Record<Run["status"], string> = {
+  running: "Working",
+  completed: "Done",
+  error: "Failed",
+  aborted: "Cancelled",
+  interrupted: "Interrupted",
+};
 
 export function runTitle(run: Run): string {
   return run.display?.name ?? run.agentType;

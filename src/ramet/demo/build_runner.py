@@ -37,7 +37,7 @@ class BuildRunner(Staged, ramet.AIChatAgent[JsonObject | None]):
 
     async def _run(self, task: Task) -> str:
         output = CommandOutput()
-        await self.report_progress(phase="starting", message=" ".join(task.command))
+        await self.report_progress(phase="starting", message=task.shown())
         async with leashed(task.command, folder=self.stage.folder.root) as command:
             async for lines in command.lines():
                 await self._take(lines, output)
@@ -56,7 +56,7 @@ class BuildRunner(Staged, ramet.AIChatAgent[JsonObject | None]):
                 )
             if output.failure is not None and before[1] is None:
                 await self.report_progress(milestone="first-failure", message=line)
-        told = next((line for line in reversed(lines) if line), None)
+        told = next((text for line in reversed(lines) if (text := line.strip(" =-_"))), None)
         if told is not None:
             phase = "collecting" if output.collected is None else "running"
             await self.report_progress(fraction=output.fraction, phase=phase, message=told)

@@ -24,6 +24,10 @@ class Task:
     command: tuple[str, ...]
     """The program with its arguments; no shell reads them."""
 
+    def shown(self) -> str:
+        """The command as people read it, without the places of programs on this machine."""
+        return " ".join(Path(each).name if each.startswith("/") else each for each in self.command)
+
     def to_json(self) -> JsonObject:
         """The task as the page is told of it."""
         return {"name": self.name, "title": self.title}

@@ -83,6 +83,24 @@ export const checks = {
     await tab.wait((r) => answer(r) === words(3), "the next answer");
   },
 
+  async "a run in the background goes on after a kill and is reported once"(bench) {
+    const tab = await bench.tab();
+    await tab.send("background bees 500");
+    await tab.wait(
+      (r) => theRun(r) !== undefined && runText(theRun(r)).includes("gamma"),
+      "the run to say gamma",
+    );
+    await killAndStart(bench);
+    await tab.wait((r) => answer(r) === "Result: bees summary", "the result", 30_000);
+    await tab.reload();
+    const state = await tab.wait((r) => theRun(r)?.status === "completed", "the replay");
+    assert.equal(runText(theRun(state)), WORDS);
+    const lines = transcript(state);
+    assert.equal(lines.filter((line) => line.includes("finished.")).length, 1);
+    assert.equal(lines.filter((line) => line.includes("halfway")).length, 1);
+    assert.equal(lines.filter((line) => line === "assistant: Result: bees summary").length, 1);
+  },
+
   async "what had ended is all there after a kill"(bench) {
     const tab = await bench.tab();
     await tab.send("research bees");

@@ -1,0 +1,66 @@
+// The runs in the background: how far each is, and what can be done about it.
+import { useId, useState } from "react";
+
+import type { Step } from "./address";
+import { backgroundRuns } from "./background";
+import type { RunEvents } from "./model";
+import { TrayRun } from "./TrayRun";
+
+interface Props {
+  runs: RunEvents;
+  onOpenRun: (step: Step) => void;
+  onCancelRun: (runId: string) => Promise<void>;
+}
+
+/** On a small screen the conversation comes first: the line of the tray says enough. */
+const ROOMY = window.matchMedia("(min-width: 641px)");
+
+export function Tray({ runs, onOpenRun, onCancelRun }: Props) {
+  const list = useId();
+  const all = backgroundRuns(runs);
+  const working = all.filter(({ status }) => status === "running").length;
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  // It opens by itself with the first run at work, and stays: what is read must not fold away.
+  const [wasWorking, setWasWorking] = useState(false);
+  if (working > 0 && !wasWorking) setWasWorking(true);
+  const open = chosen ?? (wasWorking && ROOMY.matches);
+
+  return (
+    <section className="tray" aria-label="Background runs" data-working={working > 0}>
+      <h2>
+        <button
+          type="button"
+          aria-expanded={open}
+          aria-controls={list}
+          onClick={() => setChosen(!open)}
+        >
+          In the background
+          <span className="tray-count" role="status">
+            {summary(all.length, working)}
+          </span>
+        </button>
+      </h2>
+      <div id={list} className="tray-list" hidden={!open}>
+        {all.length === 0 ? (
+          <p className="hint">
+            Nothing yet. Ask for something “in the background”: it goes on here while you talk of
+            something else.
+          </p>
+        ) : (
+          <ul>
+            {all.map((run) => (
+              <TrayRun key={run.runId} run={run} onOpen={onOpenRun} onCancel={onCancelRun} />
+            ))}
+          </ul>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function summary(all: number, working: number): string {
+  if (all === 0) return "nothing";
+  const ended = all - working;
+  const parts = [working > 0 && `${working} at work`, ended > 0 && `${ended} ended`];
+  return parts.filter(Boolean).join(", ");
+}
