@@ -94,5 +94,9 @@ def test_importing_ramet_loads_no_model_library_no_web_server_and_no_database() 
     assert loaded_by(LOAD_ROOT, HEAVY) == []
 
 
+def test_the_client_loads_no_model_library_no_web_server_and_no_database() -> None:
+    assert loaded_by("import ramet.client", HEAVY) == ["websockets"]
+
+
 def test_no_provider_is_loaded_unless_it_is_named() -> None:
     assert loaded_by(LOAD_EVERYTHING, PROVIDERS) == []

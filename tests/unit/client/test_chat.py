@@ -518,6 +518,16 @@ async def test_a_lost_turn_that_does_not_go_on_ends(
     assert (await reply.result()).status == "aborted"
 
 
+async def test_a_lost_turn_for_which_nothing_comes_any_more_ends_as_it_is_stored(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    await server.socket.say(done(reply.request_id, outcome="recovering"))
+    await server.socket.say(frames.stream_resume_none())
+
+    assert (await reply.result()).status == "aborted"
+
+
 async def test_the_turn_of_another_question_does_not_go_on_for_a_lost_one(
     server: ScriptedServer, client: AgentClient
 ) -> None:
