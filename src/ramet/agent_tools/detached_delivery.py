@@ -27,7 +27,8 @@ class Deliveries:
     detached: DetachedPorts
     runs: RunStore
     backbone: Backbone
-    _under_way: set[tuple[str, SlotName]] = field(default_factory=set)
+    _under_way: dict[tuple[str, SlotName], int] = field(default_factory=dict)
+    """The deliveries that this process is at, with when it began."""
 
     def busy(self) -> bool:
         """Whether a delivery is waiting or being made."""
@@ -36,11 +37,14 @@ class Deliveries:
     def soon(self, run: StoredRun, slot: SlotName) -> None:
         """Deliver a run as it stands, between two turns; what the callback raises is reported.
 
-        While it is told that the run was given up its end waits for the next tick.
+        While it is told that the run was given up its end waits for the next tick, though not for
+        longer than a lease (AT-251).
         """
-        key = (run.run_id, slot)
-        if self._under_way.isdisjoint({key, (run.run_id, "give-up")}):
-            self._under_way.add(key)
+        key, now = (run.run_id, slot), self.ports.clock.now_ms()
+        giving_up = self._under_way.get((run.run_id, "give-up"))
+        follows = giving_up is None or now - giving_up >= LEASE_MS
+        if key not in self._under_way and follows:
+            self._under_way[key] = now
             work = self._between_turns(run, slot)
             self.ports.background.start(work, name=f"deliver {slot} of {run.run_id}")
 
@@ -52,11 +56,11 @@ class Deliveries:
         """
         key = (run.run_id, slot)
         if key not in self._under_way:
-            self._under_way.add(key)
+            self._under_way[key] = self.ports.clock.now_ms()
             try:
                 await self._deliver(run, slot)
             finally:
-                self._under_way.discard(key)
+                del self._under_way[key]
 
     async def _between_turns(self, run: StoredRun, slot: SlotName) -> None:
         try:
@@ -65,7 +69,7 @@ class Deliveries:
         except Exception:  # noqa: BLE001 - a callback's fault was reported where it was raised
             self.ports.fence.check()
         finally:
-            self._under_way.discard((run.run_id, slot))
+            del self._under_way[run.run_id, slot]
 
     async def _deliver(self, run: StoredRun, slot: SlotName) -> None:
         """Claim a slot, call the hooks, and mark it; nothing when it is claimed (AT-245)."""

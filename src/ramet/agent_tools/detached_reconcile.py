@@ -1,6 +1,8 @@
 """Looks at the runs that have still to report back: the tick that finds what nobody follows."""
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ramet.agent_tools.children import CHILD_PATIENCE
 from ramet.agent_tools.detached_backbone import Backbone
@@ -20,7 +22,10 @@ from ramet.agent_tools.records import Inspection
 from ramet.agent_tools.stored_run import StoredRun
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonValue
-from ramet.protocol.run_events import HARD_TERMINAL
+from ramet.protocol.run_events import ABSENT, HARD_TERMINAL, Absent
+
+_Answer: TypeAlias = Inspection | Absent | None
+"""What a child says of its run: None when it knows nothing of it, absent when it did not answer."""
 
 NEVER_BEGUN = "The process ended before the child of this run was started."
 
@@ -59,60 +64,67 @@ class Reconciler:
         self.backbone.go_on(payload)
         self._ticking += 1
         try:
-            for run in self.dispatcher.runs.outstanding():
-                await self._look_at(run)
+            asked = [(run, self._ask(run)) for run in self.dispatcher.runs.outstanding()]
+            for run, answer in asked:
+                await self._look_at(run, await answer if answer is not None else None)
         finally:
             self._ticking -= 1
         self.backbone.rest()
 
-    async def _look_at(self, run: StoredRun) -> None:
+    async def _look_at(self, run: StoredRun, answer: _Answer) -> None:
         if run.status in HARD_TERMINAL:
             self.tasks.deliveries.soon(run, "finish")
             return
         self._give_up_again(run)
-        inspection = await self._asked(run)
+        inspection = None if isinstance(answer, Absent) else answer
         now = self.dispatcher.runs.get(run.run_id)
         if now is None or now.status in HARD_TERMINAL or self._being_stopped(now):
             return  # it has ended meanwhile, or is about to: whoever ends it delivers that
         if inspection is not None:
             self.tasks.notices.offer(run.run_id, inspection.milestones)
-        ending = self._ending(now, inspection)
+        ending = self._ending(now, answer)
         if ending is not None:
             await self._conclude(now, ending)
             return
         reason = over_budget(now, inspection, now=self.ports.clock.now_ms())
         if reason is not None:
             await self._give_up(now, reason)
-        elif inspection is not None:
+        elif inspection is not None and self.dispatcher.child_of(now).tailable:
             self.tasks.attach(now)
 
-    def _ending(self, run: StoredRun, inspection: Inspection | None) -> Ending | None:
+    def _ending(self, run: StoredRun, answer: _Answer) -> Ending | None:
         """How a run has ended, by its child, or because there is none (AT-243, AT-262)."""
         if not self.ports.registry.has(run.agent_type, run.run_id):
             return failure(CHILD_GONE)
+        if isinstance(answer, Absent):
+            return None
         live = self.dispatcher.in_flight.get(run.run_id)
-        if live is None and was_never_begun(run, inspection, now=self.ports.clock.now_ms()):
+        if live is None and was_never_begun(run, answer, now=self.ports.clock.now_ms()):
             return failure(NEVER_BEGUN)
-        return ending_of(inspection)
+        return ending_of(answer)
 
     def _being_stopped(self, run: StoredRun) -> bool:
         live = self.dispatcher.in_flight.get(run.run_id)
         cancelled = live is not None and live.cancel_reason is not None
         return cancelled or run.run_id in self.tasks.stopping
 
-    async def _asked(self, run: StoredRun) -> Inspection | None:
-        """What the child says; None when it cannot be reached, as if it were still at work."""
-        if not self.ports.registry.has(run.agent_type, run.run_id):
+    def _ask(self, run: StoredRun) -> Awaitable[_Answer] | None:
+        """Ask a child; all are asked at once, so that those that do not answer cost little."""
+        known = self.ports.registry.has(run.agent_type, run.run_id)
+        if run.status in HARD_TERMINAL or not known:
             return None
+        return self.ports.background.start(self._asked(run), name=f"ask {run.run_id}")
+
+    async def _asked(self, run: StoredRun) -> _Answer:
         try:
             async with self.ports.clock.timeout(CHILD_PATIENCE):
                 return await self.dispatcher.child_of(run).inspect()
         except TimeoutError:
-            return None
+            return ABSENT
         except Exception as error:  # noqa: BLE001 - whatever the child raised, it may answer later
             self.ports.fence.check()
             self.ports.errors.report(error)
-            return None
+            return ABSENT
 
     async def _conclude(self, run: StoredRun, ending: Ending) -> None:
         with self.tasks.held(run) as live:

@@ -98,7 +98,12 @@ class Chat:
             ended=self._lost_turn_ended,
         )
         self.turns.lost = self.recovery
-        self.gaps = Gaps(self.turns.queue, context.clock, unsettled=self._unsettled)
+        self.gaps = Gaps(
+            self.turns.queue,
+            clock=context.clock,
+            fence=context.fence,
+            unsettled=self._unsettled,
+        )
         self._progress = ProgressReporter(self._ports)
         self._credit = Credit(self._ports.recovery, context.clock)
         submits = Submits(self._ports, self.turns, policy=self.concurrency)

@@ -9,6 +9,7 @@ from typing import Final
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.turn_queue import TurnQueue
 from ramet.core.clock import Clock
+from ramet.core.fence import Fence
 
 LOOK_AGAIN: Final = 30.0
 """Seconds after which it is looked again whether lost turns have gone on, at the latest."""
@@ -17,8 +18,9 @@ LOOK_AGAIN: Final = 30.0
 class _Gap:
     """A place between two turns, which one piece of code holds at a time."""
 
-    def __init__(self, queue: TurnQueue[LiveTurn]) -> None:
+    def __init__(self, queue: TurnQueue[LiveTurn], fence: Fence) -> None:
         self._queue = queue
+        self._fence = fence
         self.held = False
 
     async def enter(self) -> None:
@@ -40,10 +42,11 @@ class _Gap:
             raise
 
     def leave(self) -> None:
-        """Let turns begin again."""
+        """Let turns begin again; none does when the instance is gone."""
         if self.held:
             self.held = False
-            self._queue.gap_over()
+            if not self._fence.down:
+                self._queue.gap_over()
 
 
 _current: ContextVar[_Gap | None] = ContextVar("ramet_gap", default=None)
@@ -53,17 +56,24 @@ class Gaps:
     """The gaps of one chat."""
 
     def __init__(
-        self, queue: TurnQueue[LiveTurn], clock: Clock, *, unsettled: Callable[[], bool]
+        self,
+        queue: TurnQueue[LiveTurn],
+        *,
+        clock: Clock,
+        fence: Fence,
+        unsettled: Callable[[], bool],
     ) -> None:
         """Begin.
 
         Args:
             queue: The turns.
             clock: For looking again.
+            fence: The instance's.
             unsettled: Whether an answer is still to go on that nothing may come between.
         """
         self._queue = queue
         self._clock = clock
+        self._fence = fence
         self._unsettled = unsettled
         self._waiters: list[asyncio.Future[None]] = []
 
@@ -73,7 +83,7 @@ class Gaps:
 
         Inside the block code may wait for a turn of the same chat: it steps out for that.
         """
-        gap = _Gap(self._queue)
+        gap = _Gap(self._queue, self._fence)
         await gap.enter()
         while self._unsettled():
             gap.leave()

@@ -238,7 +238,8 @@ class Turns:
         """Wait until no turn runs or waits (TQ-003)."""
         idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.when_idle(lambda: None if idle.done() else idle.set_result(None))
-        await idle
+        async with stepped_out():
+            await idle
 
     def _plan(self, request: TurnRequest) -> TurnPlan:
         ids = self._ports.context.ids

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.feature import Chat
+from ramet.chat.gaps import stepped_out
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.saving import Given, begun, given_messages, run_added, run_continued
 from ramet.chat.turn import TurnResult
@@ -129,10 +130,11 @@ async def stream_turn(
     try:
         if callback.on_start is not None:
             await settled(callback.on_start(live.plan.request_id))
-        async for item in tail:
-            chunk = loads_object(item.body)
-            if item.kind == "chunk" and chunk is not None:
-                await settled(callback.on_event(chunk))
+        async with stepped_out():
+            async for item in tail:
+                chunk = loads_object(item.body)
+                if item.kind == "chunk" and chunk is not None:
+                    await settled(callback.on_event(chunk))
     except BaseException:
         if not chat.ports.context.fence.down:
             live.controller.abort(CANCELLED)

@@ -104,7 +104,7 @@ async def test_what_was_asked_for_stands_in_the_row(office: Office) -> None:
     assert runs["none"].notify_source is None
 
 
-@pytest.mark.behaviour("AT-233")
+@pytest.mark.behaviour("AT-233", "AT-279")
 async def test_notify_is_ignored_where_there_is_no_chat(office: Office) -> None:
     await office.let_go("plain", on_finish=None, notify=True, on_milestones=["a"])
     assert office.row("plain")["detached_on_finish"] is None
@@ -371,7 +371,7 @@ async def test_a_run_that_is_cleared_while_it_runs_calls_nobody(office: Office) 
     assert office.ticks() == []
 
 
-@pytest.mark.behaviour("AT-241", "AT-048")
+@pytest.mark.behaviour("AT-241", "AT-048", "AT-133")
 async def test_a_child_that_cannot_be_followed_is_found_by_the_tick(office: Office) -> None:
     client = await office.client()
     await office.let_go(cls=NoTail)

@@ -34,6 +34,13 @@ class Told:
 class ChatBoss(Told, ramet.AIChatAgent):
     """Repeats what it is asked."""
 
+    async def waits(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback that takes long."""
+        self.log.append("waiting")
+        if self.gate is not None:
+            await self.gate.wait()
+        self.log.append("waited")
+
     async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[str]:
         question = text_of(turn.messages[-1])
         self.log.append(f"asked {question.splitlines()[0]}")
@@ -44,6 +51,10 @@ class ChatBoss(Told, ramet.AIChatAgent):
             self.log.append("cancelled")
         self.log.append("answered")
         yield f"Heard: {question}"
+
+    async def settles(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback that waits until the chat is quiet."""
+        self.log.append(f"stable {await self.wait_until_stable(1000)}")
 
     async def answers_itself(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
         """A callback that runs a turn and waits for it."""
@@ -72,6 +83,12 @@ class ThinkBoss(Told, ramet.Think):
 
     def get_model(self) -> Model:
         return ScriptedModel.by_rule(lambda messages, tools: "Heard.")
+
+    async def streams(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback that runs a turn and takes its chunks."""
+        callback = ramet.TurnCallback(on_event=lambda chunk: None)
+        await self.chat(f"It is {result.status}", callback)
+        self.log.append("streamed")
 
     async def before_turn(self, turn: ramet.Turn) -> None:
         self.log.append(f"asked {text_of(turn.messages[-1]).splitlines()[0]}")
@@ -296,6 +313,47 @@ async def test_a_callback_may_wait_for_a_turn_of_its_own(room: Room) -> None:
         "called back",
     ]
     assert room.row()["finish_delivered_at"] is not None
+
+
+@pytest.mark.behaviour("AT-268")
+async def test_a_callback_may_wait_until_the_chat_is_quiet(room: Room) -> None:
+    Told.gate = gate = Gate()
+    await room.ask("q1", "first")
+    await room.ask("q2", "second")
+    await room.let_go(on_finish="settles")
+    (await room.child()).end()
+    gate.open()
+    await room.settle()
+    assert Told.log == ["asked first", "answered", "asked second", "answered", "stable True"]
+
+
+@pytest.mark.behaviour("AT-268")
+async def test_a_callback_of_a_think_may_stream_a_turn(room: Room) -> None:
+    room.root = ThinkBoss
+    await room.let_go(on_finish="streams")
+    (await room.child()).end()
+    await room.settle()
+    assert Told.log == ["asked It is completed", "streamed"]
+    assert room.row()["finish_delivered_at"] is not None
+
+
+@pytest.mark.behaviour("AT-268", "D11")
+async def test_a_crash_in_a_gap_starts_no_turn_in_the_dead_instance(room: Room) -> None:
+    Told.gate = gate = Gate()
+    await room.let_go(on_finish="waits")
+    (await room.child()).end()
+    await room.settle()
+    await room.ask("q1", "first")
+    assert Told.log == ["waiting"]
+    await room.harness.crash()
+    assert Told.log == ["waiting"]
+    gate.open()
+    await room.harness.restart()
+    await room.boss()
+    await room.settle()
+    assert Told.log == ["waiting", "asked first", "answered"]
+    await room.harness.advance(70)
+    assert Told.log[3:] == ["waiting", "waited"]
 
 
 @pytest.mark.behaviour("AT-269", "AT-356")

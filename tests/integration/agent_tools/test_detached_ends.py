@@ -347,6 +347,30 @@ async def test_that_a_run_was_given_up_is_told_again_after_the_lease_when_the_ca
     assert kinds(client) == ["started", "interrupted"]
 
 
+@pytest.mark.behaviour("AT-251")
+async def test_a_callback_that_hangs_on_a_give_up_does_not_keep_the_end_from_coming(
+    office: Office,
+) -> None:
+    Boss.gate = Gate()
+    await office.let_go(max_budget=10)
+    await office.advance(15)
+    assert office.calls() == ["done r interrupted"]
+    await office.advance(5 * MINUTE)
+    assert office.calls() == ["done r interrupted", "done r aborted"]
+
+
+@pytest.mark.behaviour("AT-242")
+async def test_children_that_do_not_answer_hold_up_the_others_only_once(office: Office) -> None:
+    for n in range(5):
+        await office.let_go(f"r{n}", cls=NoTail)
+    (await office.child("r4", cls=NoTail)).sql("UPDATE outcome SET status = 'completed'")
+    HandChild.stalls_on.add("inspect")
+    await office.advance(6)
+    HandChild.stalls_on.clear()
+    await office.advance(24)
+    assert office.calls() == ["done r4 completed"]
+
+
 @pytest.mark.behaviour("AT-255")
 async def test_without_an_absolute_budget_a_run_may_take_for_ever(office: Office) -> None:
     await office.let_go(max_budget=float("inf"), no_progress_budget=0)
