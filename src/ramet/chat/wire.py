@@ -1,6 +1,7 @@
 """Takes the chat frames of clients; none of this waits: turns go on by themselves (D13)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ramet.chat.client_tools import ClientAnswers
 from ramet.chat.concurrency import Drop
@@ -63,20 +64,22 @@ class ChatWire:
         inbox.on(ResumeAck, lambda connection, frame: self._ack(connection, frame))
 
     def _request(self, connection: Connection, frame: ChatRequest) -> None:
-        known = self._turns.find(frame.id) or self._ports.turns.of_request(frame.id)
-        if known is not None:
-            self._resuming.offer(connection, frame.id)
-            return
-        if self._is_closed(regenerates=frame.trigger == "regenerate-message"):
-            self._give_back(connection, frame, Ending("error", AT_WORK))
-            return
         try:
-            self._accept(connection, frame)
+            self._answer(connection, frame)
         except (StorageError, InvalidOptions) as error:
             self._ports.errors.report(error)
             report_failure(self._ports, frame.id, "persist")
             text = public_text(error, self._ports.context.ids)
             self._give_back(connection, frame, Ending("error", text))
+
+    def _answer(self, connection: Connection, frame: ChatRequest) -> None:
+        known = self._turns.find(frame.id) or self._ports.turns.of_request(frame.id)
+        if known is not None:
+            self._resuming.offer(connection, frame.id)
+        elif self._is_closed(regenerates=frame.trigger == "regenerate-message"):
+            self._give_back(connection, frame, Ending("error", AT_WORK))
+        else:
+            self._accept(connection, frame)
 
     def _accept(self, connection: Connection, frame: ChatRequest) -> None:
         admission = self._submits.admission(frame)
@@ -158,6 +161,7 @@ class ChatWire:
 
     def _give_back(self, connection: Connection, frame: ChatRequest, ending: Ending) -> None:
         """Turn a request down: the client takes its message back and is told why."""
-        connection.send_frame(frames.transcript(self._ports.transcript.json()))
+        with suppress(StorageError):  # what cannot be read cannot be told, but the request ends
+            connection.send_frame(frames.transcript(self._ports.transcript.json()))
         ids = trailing_user_ids(frame.messages)
         connection.send_frame(terminal(frame.id, ending, message_ids=ids))

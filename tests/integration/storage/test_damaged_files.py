@@ -179,3 +179,20 @@ async def test_an_index_of_wake_ups_that_was_removed_is_made_anew(tmp_path: Path
         clerk = await harness.agent(Clerk, "ill")
         await harness.advance(60)
         assert await clerk.count() == 2
+
+
+@pytest.mark.parametrize("damage", [cut_in_half, overwritten, emptied])
+async def test_a_file_that_is_damaged_under_an_open_agent_is_told_when_it_is_read(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    file, _ = await stored(tmp_path)
+    async with clerks(tmp_path, seed=2) as harness:
+        await harness.agent(Clerk, "ill")
+        client = await harness.connect(Clerk, "ill")
+        damage(file)
+        last = await ask(client, "meanwhile")
+        assert (last["done"], last["outcome"]) == (True, "error")
+        await harness.evict(Clerk, "ill", force=True)
+        with pytest.raises(DatabaseUnusable, match=str(file)):
+            await harness.agent(Clerk, "ill")
+        await well_goes_on(harness)
