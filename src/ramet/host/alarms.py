@@ -102,6 +102,9 @@ class Alarms:
         except InstanceGone:
             # If it was deleted nothing is left to put off; if it was stopped it is opened again.
             self._noted(root, self._put_off)
+        except StorageError as error:
+            _log.error("The alarm of %s failed; it is tried again: %s", root, error)
+            self._noted(root, self._put_off)
         except Exception:  # noqa: BLE001 - whatever kept the alarm from running, it is tried again
             _log.exception("The alarm of %s failed; it is tried again", root)
             self._noted(root, self._put_off)

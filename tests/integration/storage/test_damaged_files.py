@@ -109,8 +109,11 @@ async def test_a_damaged_file_is_refused_in_one_sentence_and_left_as_it_is(
             await harness.connect(Clerk, "ill")
         await well_goes_on(harness)
         await harness.advance(100)
-        failed = [each for each in caplog.messages if "The alarm of Clerk:ill failed" in each]
+        failed = [
+            each for each in caplog.records if "The alarm of Clerk:ill failed" in each.message
+        ]
         assert 1 <= len(failed) <= 5
+        assert not any(each.exc_info for each in failed)
     assert (None if file.is_dir() else file.read_bytes()) == before
 
 

@@ -132,7 +132,7 @@ async def test_alarms_are_tried_again_when_the_disk_has_no_room_even_to_note_tha
         await other.schedule(15, other.note, "due")
         with no_file_larger_than(1024):
             await harness.advance(40)
-        tries = [each for each in caplog.messages if each.endswith("failed; it is tried again")]
+        tries = [each for each in caplog.messages if "failed; it is tried again" in each]
         assert 2 <= len(tries) <= 4
         await harness.advance(60)
         assert (await clerk.count(), await other.count()) == (1, 1)
