@@ -1,6 +1,7 @@
 """The rows of schedules in a root's database, its own and those of the agents below it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from ramet.core.json import dumps, loads, loads_or_raw
@@ -87,6 +88,8 @@ ID_LENGTH = 9
 INTERNAL = "cf:"
 """How the ids of rows begin that ramet made for itself; random ids have no colon."""
 _USERS_IDS = "[^:]" * ID_LENGTH
+_KNOWN_OWNERS = 1024
+"""Owners whose paths are kept as text and back: a turn of a sub-agent needs them several times."""
 
 Position: TypeAlias = tuple[int, int]
 """A row's place in the order in which rows are due: its time and its number."""
@@ -263,9 +266,15 @@ class ScheduleStore:
                 self.remove(row.id)
 
 
+@lru_cache(maxsize=_KNOWN_OWNERS)
 def owner_key(owner: AgentPath | None) -> str | None:
     """The text under which an owner's rows are found; None for the root."""
     return None if owner is None else dumps(owner.to_json())
+
+
+@lru_cache(maxsize=_KNOWN_OWNERS)
+def _owner_of(key: str) -> AgentPath:
+    return AgentPath.from_json(loads(key))
 
 
 def _stored(row: Row) -> StoredSchedule:
@@ -284,7 +293,7 @@ def _stored(row: Row) -> StoredSchedule:
         running=bool(row["running"]),
         started=row["execution_started_at"],
         retry=row["retry_options"],
-        owner=None if owner is None else AgentPath.from_json(loads(owner)),
+        owner=None if owner is None else _owner_of(owner),
         position=(row["time"], row["rowid"]),
     )
 
