@@ -1,6 +1,6 @@
 """The task of one run: starts the child, watches it, and brings the run to its end."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from ramet.agent_tools.children import CHILD_PATIENCE
@@ -44,11 +44,11 @@ class RunTasks:
 
     def begin(self, live: LiveRun, input: object) -> None:
         """Carry out a run that was registered just now."""
-        self._own(live, self._new(live, input))
+        self._own(live, lambda: self._new(live, input))
 
     def attach(self, live: LiveRun) -> None:
         """Follow again a run that was lost sight of (AT-054, AT-055)."""
-        self._own(live, self._attached(live))
+        self._own(live, lambda: self._attached(live))
 
     def finish(self, live: LiveRun, ending: Ending, *, counted: bool = True) -> StoredRun | None:
         """Seal the row and send the last frame; None when the row was sealed or cleared before."""
@@ -74,13 +74,13 @@ class RunTasks:
                 self.ports.errors.report(error)
         return cancellation(reason)
 
-    def _own(self, live: LiveRun, work: Awaitable[None]) -> None:
+    def _own(self, live: LiveRun, work: Callable[[], Awaitable[None]]) -> None:
         self.in_flight.add(live)
         self.ports.background.start(self._owned(live, work), name=f"run {live.run_id}")
 
-    async def _owned(self, live: LiveRun, work: Awaitable[None]) -> None:
+    async def _owned(self, live: LiveRun, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:
             live.fail(error)
             raise

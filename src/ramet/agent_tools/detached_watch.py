@@ -50,7 +50,7 @@ class DetachedTasks:
         """
         begun: asyncio.Future[StoredRun] = asyncio.get_running_loop().create_future()
         self._feeds.pop(live.run_id, None)
-        self._own(live, self._new(live, input, begun), begun)
+        self._own(live, lambda: self._new(live, input, begun), begun)
         return await begun
 
     def attach(self, run: StoredRun, *, input: object = ABSENT) -> None:
@@ -60,7 +60,7 @@ class DetachedTasks:
         if live.input is ABSENT:
             live.input = input
         if followed is None:
-            self._own(live, self._attached(live), None)
+            self._own(live, lambda: self._attached(live), None)
 
     def conclude(
         self, live: LiveRun, ending: Ending, *, counted: bool = True, deliver: bool = True
@@ -84,7 +84,10 @@ class DetachedTasks:
         return run
 
     def _own(
-        self, live: LiveRun, work: Awaitable[None], begun: "asyncio.Future[StoredRun] | None"
+        self,
+        live: LiveRun,
+        work: Callable[[], Awaitable[None]],
+        begun: "asyncio.Future[StoredRun] | None",
     ) -> None:
         live.feed.on_signal = _Signals(self, live.run_id)
         self.tasks.in_flight.add(live)
@@ -93,11 +96,11 @@ class DetachedTasks:
     async def _owned(
         self,
         live: LiveRun,
-        work: Awaitable[None],
+        work: Callable[[], Awaitable[None]],
         begun: "asyncio.Future[StoredRun] | None",
     ) -> None:
         try:
-            await work
+            await work()
         finally:
             self._forget(live)
             if begun is not None and not begun.done():

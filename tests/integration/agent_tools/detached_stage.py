@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import ramet
+from ramet.core.current import current_agent
 from ramet.core.json import JsonObject, loads_object
 from ramet.observability.channels import Event, subscribe
 from ramet.testing import Gate, Harness, TestClient
@@ -66,6 +67,12 @@ class Boss(Parent):
             await self.gate.wait()
         if self.failures:
             raise self.failures.pop(0)
+
+    async def goes_on(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback that starts the next run and waits for it."""
+        assert current_agent() is self
+        following = await self.run_agent_tool(Reporter, run_id="next", input=result.summary)
+        self.set_state(following.summary)
 
 
 class CappedBoss(Boss):

@@ -357,6 +357,20 @@ async def test_signs_of_life_are_noted_in_the_row_of_a_detached_run_only(office:
     await task
 
 
+@pytest.mark.behaviour("AT-267", "D13")
+async def test_a_callback_runs_as_the_agent_and_may_start_the_next_run(office: Office) -> None:
+    await office.let_go(on_finish="goes_on")
+    (await office.child()).end(summary="first")
+    await office.settle()
+    following = await office.child("next")
+    assert following.inputs == ["first"]
+    assert office.row()["finish_delivered_at"] is None
+    following.end(summary="second")
+    await office.settle()
+    assert (await office.boss()).state == "second"
+    assert office.row()["finish_delivered_at"] is not None
+
+
 @pytest.mark.behaviour("AT-331", "AT-327")
 async def test_a_run_that_is_cleared_while_it_runs_calls_nobody(office: Office) -> None:
     await office.let_go()

@@ -138,6 +138,23 @@ async def test_a_callback_that_is_gone_is_passed_over(office: Office) -> None:
 # --- after a crash ------------------------------------------------------------------------------
 
 
+async def test_a_crash_before_the_task_of_a_run_has_begun_leaves_its_row(
+    office: Office,
+) -> None:
+    boss, loop = await office.boss(), asyncio.get_running_loop()
+    asked = ramet.Detached(on_finish="done")
+    calls = [
+        loop.create_task(boss.run_agent_tool(Reporter, run_id="detached", detached=asked)),
+        loop.create_task(boss.run_agent_tool(Reporter, run_id="awaited")),
+    ]
+    loop.call_soon(office.harness.host.crash)  # the tasks of the runs have not begun then
+    await office.settle()
+    for call in calls:
+        call.cancel()
+    await office.restart()
+    assert office.row("detached")["status"] == "starting"
+
+
 @pytest.mark.behaviour("AT-280", "AT-281", "QK-019")
 async def test_a_restart_leaves_detached_runs_alone_and_goes_on_following_them(
     office: Office,
