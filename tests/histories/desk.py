@@ -106,6 +106,20 @@ class Desk(_Noting, ramet.Think):
         run = await self.run_agent_tool(Helper, input=topic, run_id=f"run-{topic}")
         return run.status
 
+    async def let_go(self, topic: str) -> str:
+        """Run a helper in the background."""
+        run = await self.run_agent_tool(
+            Steady,
+            input=topic,
+            run_id=f"run-{topic}",
+            detached=ramet.Detached(on_finish=self.came_back),
+        )
+        return run.status
+
+    async def came_back(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """What the end of a run in the background calls."""
+        self.note(f"{run.run_id} came back {result.status}")
+
 
 def _answer(messages: list[ModelMessage], _: list[ToolDefinition]) -> Answer:
     last = messages[-1].parts[-1]

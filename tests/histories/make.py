@@ -69,6 +69,7 @@ async def _begin_the_rest(harness: Harness) -> None:
     await desk.queue(desk.called, "queued first")
     await desk.queue(desk.called, "queued second")
     await desk.start_fiber("managed", desk.work, fiber_id="f-managed", metadata={"of": "desk"})
+    assert await desk.let_go("moss") == "running"
     client = await harness.connect(Desk, "main")
     await client.send(_question("look up bees"))
     await desk.submit_messages("one that waits", submission_id="sub-waiting", metadata={"n": 1})

@@ -111,10 +111,11 @@ async def test_what_was_stored_is_all_there(history: Path, tmp_path: Path) -> No
         assert (fiber.metadata, fiber.snapshot) == ({"of": "desk"}, {"step": 1})
         client = await harness.connect(Desk, "main")
         shown = str(client.of_type("agent-tool-event"))
-        assert all(run_id in shown for run_id in ("run-trees", "run-rocks", RUNNING))
+        assert all(run_id in shown for run_id in ("run-trees", "run-rocks", "run-moss", RUNNING))
         assert statuses(harness) == {
             "run-trees": "completed",
             "run-rocks": "interrupted",
+            "run-moss": "running",
             RUNNING: "running",
         }
 
@@ -146,9 +147,15 @@ async def test_what_was_under_way_goes_on(history: Path, tmp_path: Path) -> None
         assert waiting is not None
         assert (waiting.status, waiting.metadata) == ("completed", {"n": 1})
         recovered = "managed recovered at {'step': 1}"
-        assert sorted(desk.noted()) == ["made", recovered, "queued first", "queued second"]
+        assert sorted(desk.noted()) == [
+            "made",
+            recovered,
+            "queued first",
+            "queued second",
+            "run-moss came back completed",
+        ]
         await harness.advance(3600)
-        assert sorted(desk.noted()[4:]) == ["delayed", "interval", "interval"]
+        assert sorted(desk.noted()[5:]) == ["delayed", "interval", "interval"]
         below = harness.rows(Desk, "main", "SELECT line FROM ledger", sub=[(Helper, "below")])
         assert [row["line"] for row in below] == ["below recovered at {'step': 1}", "below"]
 

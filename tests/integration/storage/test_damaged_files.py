@@ -162,7 +162,7 @@ async def test_a_damaged_child_ends_its_run_and_not_the_turn_of_its_parent(
         desk = await harness.agent(Desk, "main")
         assert statuses(harness)[run_id] in {"error", "interrupted"}
         assert words_of(desk)[-1] == "Well said."
-        assert desk.noted()[-1] == "queued second"
+        assert {"queued second", "run-moss came back completed"} <= {*desk.noted()}
 
 
 @pytest.mark.parametrize("damage", [cut_in_half, overwritten])
