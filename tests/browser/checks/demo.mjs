@@ -1,82 +1,26 @@
 // The demo's own page in Chromium, used as a person uses it.
 import assert from "node:assert/strict";
 
+import {
+  ANSWER_MS,
+  RESEARCH,
+  answered,
+  ask,
+  below,
+  clear,
+  ended,
+  live,
+  open,
+  runs,
+  said,
+  working,
+  writes,
+} from "../rig/person.mjs";
 import { pause, until } from "../rig/report.mjs";
 
 export const kind = "demo";
 
 /** @typedef {import("../rig/bench.mjs").Bench} Bench */
-/** @typedef {import("playwright-core").Page} Page */
-
-const ANSWER_MS = 40_000;
-
-/** Opens the page as a user of this check's own. @param {Bench} bench @param {string} [suffix] */
-async function open(bench, suffix = "") {
-  if (bench.context === null) throw new Error("The bench was not started");
-  const page = await bench.context.newPage();
-  page.setDefaultTimeout(15_000);
-  page.on("pageerror", (error) => bench.complaints.push(error.message));
-  page.on("console", (line) => {
-    if (line.type() === "error") bench.complaints.push(line.text());
-  });
-  await page.goto(`http://${bench.front.host}/?user=${encodeURIComponent(bench.name + suffix)}`);
-  await live(page);
-  return page;
-}
-
-/** @param {Page} page */
-function live(page) {
-  return page.locator('.header [data-connection="live"]').waitFor();
-}
-
-/** @param {Page} page @param {string} text */
-async function ask(page, text) {
-  await page.getByRole("textbox", { name: "Message" }).first().fill(text);
-  await page.keyboard.press("Enter");
-}
-
-/** Waits until the answer in the conversation has ended. @param {Page} page */
-async function ended(page) {
-  const conversation = page.locator(".conversation");
-  await conversation.locator('[data-role="assistant"]').last().waitFor({ timeout: ANSWER_MS });
-  await conversation.locator('[role="log"][aria-busy="false"]').waitFor({ timeout: ANSWER_MS });
-}
-
-/** @param {Page} page */
-function runs(page) {
-  return page.locator(".conversation .run");
-}
-
-/** Waits until the first run says something. @param {Page} page */
-function working(page) {
-  return page.locator('.conversation .run[data-status="running"] .run-parts').first().waitFor();
-}
-
-/** What a run panel says, without what only a reader's clicks change. @param {Page} page */
-function said(page) {
-  return page.locator(".conversation .run .run-parts").first().innerText();
-}
-
-/** The answer below the tool calls. @param {Page} page */
-function answered(page) {
-  return page.locator('.conversation [data-role="assistant"] > .markdown').last().innerText();
-}
-
-/** How far the transcript is from its end. @param {Page} page */
-function below(page) {
-  return page
-    .locator(".conversation .scroll")
-    .evaluate((area) => area.scrollHeight - area.scrollTop - area.clientHeight);
-}
-
-/** Waits until the focus is in the message box. @param {Page} page @param {string} after */
-function writes(page, after) {
-  const inField = () => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA");
-  return until(inField, `the focus in the message box ${after}`);
-}
-
-const RESEARCH = "How does the with statement manage context managers?";
-
 /** @type {Record<string, (bench: Bench) => Promise<void>>} */
 export const checks = {
   async "the page names the model that answers"(bench) {
@@ -226,9 +170,58 @@ export const checks = {
       "the cancel said aloud",
     );
     assert.equal(await page.locator(".run-error").count(), 0, "a cancel is shown as an error");
-    await page.getByRole("button", { name: "Clear the conversation" }).click();
+    await clear(page);
     await page.locator(".examples").waitFor();
     await writes(page, "after a clear");
+  },
+
+  async "the work of a run folds away once the answer holds what came of it"(bench) {
+    const page = await open(bench);
+    await ask(page, RESEARCH);
+    await working(page);
+    const work = page.locator(".conversation .run .run-work");
+    assert.equal(await work.getAttribute("open"), "");
+    await page.locator('.conversation .run[data-status="completed"]').waitFor({ timeout: ANSWER_MS });
+    assert.equal(await work.getAttribute("open"), null, "the text of the run stands twice");
+    await work.locator("summary").first().focus();
+    await page.keyboard.press("Enter");
+    await ended(page);
+    await page.locator(".conversation .run .run-parts").waitFor();
+  },
+
+  async "the button that leads to the end leaves the focus in the message box"(bench) {
+    const page = await open(bench);
+    await page.setViewportSize({ width: 900, height: 500 });
+    await ask(page, "Compare lists and tuples");
+    await ended(page);
+    const button = page.getByRole("button", { name: "Jump to the latest" });
+    const away = async () => {
+      await page.locator('[data-role="user"]').last().hover();
+      await page.mouse.wheel(0, -300);
+      await button.waitFor();
+    };
+    await away();
+    await page.getByRole("textbox", { name: "Message" }).focus();
+    await button.click();
+    await writes(page, "after a click on the button");
+    await away();
+    await button.focus();
+    await page.keyboard.press("Enter");
+    await writes(page, "after Enter on the button");
+  },
+
+  async "clear asks first and Escape keeps everything"(bench) {
+    const page = await open(bench);
+    await ask(page, RESEARCH);
+    await ended(page);
+    const opener = page.getByRole("button", { name: "Clear the conversation" });
+    await opener.click();
+    const question = page.getByRole("dialog", { name: "Clear the conversation?" });
+    await question.getByText("and its run are removed for good").waitFor();
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "hidden" });
+    assert.equal(await runs(page).count(), 1);
+    assert.ok(await opener.evaluate((one) => one === document.activeElement), "focus was lost");
   },
 
   async "cancel ends the answer and its runs"(bench) {
@@ -258,7 +251,7 @@ export const checks = {
     await ask(page, RESEARCH);
     await ended(page);
     await other.locator('.conversation .run[data-status="completed"]').waitFor();
-    await page.getByRole("button", { name: "Clear the conversation" }).click();
+    await clear(page);
     for (const one of [page, other]) {
       await one.locator(".examples").waitFor();
       assert.equal(await runs(one).count(), 0);
@@ -277,7 +270,7 @@ export const checks = {
     const other = await open(bench);
     await ask(page, RESEARCH);
     await working(other);
-    await page.getByRole("button", { name: "Clear the conversation" }).click();
+    await clear(page);
     for (const one of [page, other]) await one.locator(".examples").waitFor();
     await pause(2500);
     for (const one of [page, other]) {
