@@ -1,17 +1,21 @@
 """Removes agents: stops what runs, then deletes the files of an agent and of all below it."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint
 from ramet.core.paths import AgentPath
+from ramet.errors import StorageError
 from ramet.fibers.store import FiberStore
 from ramet.host.instances import Instances
 from ramet.host.pending_deletions import PendingDeletion, PendingDeletions
 from ramet.schedules.store import ScheduleStore
 from ramet.storage import Database, DataDirectory
 from ramet.sub_agents.registry import SubAgentRegistry
+
+_log = logging.getLogger("ramet.host")
 
 
 class Deletion:
@@ -55,11 +59,17 @@ class Deletion:
         self._remove_files(deletion)  # now that nothing of it can set the alarm again
 
     def finish_all(self) -> None:
-        """Carry to their end the deletions that an earlier process has begun."""
+        """Carry to their end the deletions that an earlier process has begun.
+
+        One that a file in trouble keeps from it waits for the next start; the others go on.
+        """
         for deletion in self._pending().all():
-            if deletion.target.parent is not None:
-                self._forget_in_files(deletion.target, above=deletion.target.parent)
-            self._remove_files(deletion)
+            try:
+                if deletion.target.parent is not None:
+                    self._forget_in_files(deletion.target, above=deletion.target.parent)
+                self._remove_files(deletion)
+            except (StorageError, OSError) as error:
+                _log.warning("%s cannot be deleted to its end: %s", deletion.target, error)
 
     def _forget_in_files(self, target: AgentPath, *, above: AgentPath) -> None:
         """Do what features do in a live root and parent."""

@@ -24,6 +24,27 @@ def pending(host: Harness) -> int:
     return len(database.query("SELECT 1 FROM ramet_deletions"))
 
 
+def root_folder(data: Path) -> Path:
+    [folder] = data.glob("agents/*/keeper-*")
+    return folder
+
+
+def spoil(data: Path) -> None:
+    """Let the root's file be none of SQLite's."""
+    folder = root_folder(data)
+    (data / "kept").mkdir()
+    for part in folder.glob("agent.db*"):
+        part.rename(data / "kept" / part.name)
+    (folder / "agent.db").write_bytes(b"this is no database" * 100)
+
+
+def mend(data: Path) -> None:
+    """Give the root its file back."""
+    [folder] = [sub.parent for sub in data.glob("agents/*/keeper-*/sub")]
+    for part in (data / "kept").iterdir():
+        part.replace(folder / part.name)
+
+
 @pytest.mark.behaviour("SC-039", "SA-012", "SC-045")
 @pytest.mark.parametrize("step", [*STEPS, "deletion.file_removed:2"])
 async def test_a_child_whose_deletion_was_cut_is_gone_at_the_next_start(
@@ -59,6 +80,22 @@ async def test_a_root_whose_deletion_was_cut_is_gone_and_not_woken(
         await host.advance(600)
         assert STARTED == []
         assert (await host.agent(Keeper, "r")).state == {}
+
+
+@pytest.mark.behaviour("SC-039")
+async def test_a_file_in_trouble_puts_one_deletion_off_and_keeps_nobody_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    play_until_killed(tmp_path, "child", "deletion.noted")
+    spoil(tmp_path)
+    async with harness(tmp_path, seed=2) as host:
+        assert pending(host) == 1
+        assert (await host.agent(Keeper, "other")).state == {}
+    assert "cannot be deleted to its end" in caplog.text
+    mend(tmp_path)
+    async with harness(tmp_path, seed=3) as host:
+        assert pending(host) == 0
+        assert not (await host.agent(Keeper, "r")).has_sub_agent(Box, "one")
 
 
 async def test_a_deletion_that_was_not_cut_leaves_nothing_to_finish(tmp_path: Path) -> None:
