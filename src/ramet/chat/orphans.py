@@ -52,3 +52,4 @@ def _seal(
         ports.log.close(stream.stream_id, outcome)
     now = ports.context.clock.now_ms()
     ports.turns.end(turn.turn_id, outcome, now=now, status=status)
+    ports.recovery.forget_asked(turn.turn_id)

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ramet
-import ramet.core.json
-from ramet.core.json import JsonObject
+from ramet.core.json import JsonObject, dumps
 from ramet.testing import Harness
 from ramet.testing.client import TestClient
 
@@ -61,17 +60,16 @@ def clerks(data: Path, *, seed: int = 1) -> Harness:
     return Harness(agents=[Clerk], data_dir=data, seed=seed)
 
 
+def question(request_id: str, **body: str) -> JsonObject:
+    """The frame that asks something."""
+    message = {"id": f"u-{request_id}", "role": "user", "parts": [{"type": "text", "text": "?"}]}
+    init: JsonObject = {"method": "POST", "body": dumps({"messages": [message], **body})}
+    return {"type": "cf_agent_use_chat_request", "id": request_id, "init": init}
+
+
 async def ask(client: TestClient, request_id: str) -> JsonObject:
     """Ask a question; gives the last frame of its answer."""
-    message = {"id": f"u-{request_id}", "role": "user", "parts": [{"type": "text", "text": "?"}]}
-    body = ramet.core.json.dumps({"messages": [message]})
-    await client.send(
-        {
-            "type": "cf_agent_use_chat_request",
-            "id": request_id,
-            "init": {"method": "POST", "body": body},
-        }
-    )
+    await client.send(question(request_id))
     frames = client.of_type("cf_agent_use_chat_response")
     return [frame for frame in frames if frame["id"] == request_id][-1]
 
