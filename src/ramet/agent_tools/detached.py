@@ -106,7 +106,8 @@ class DetachedRuns:
         if now is not None and now.status not in HARD_TERMINAL:
             with self._tasks.held(now) as live, self._tasks.stopped_by(live):
                 await self._tasks.stop(live, text)
-                now = self._tasks.conclude(live, cancellation(text), deliver=False)
+                counted = await self._tasks.counted(live)
+                now = self._tasks.conclude(live, cancellation(text), counted=counted, deliver=False)
         if now is not None:
             await self._deliveries.now(now, "finish")
 

@@ -47,9 +47,13 @@ def over_budget(run: StoredRun, inspection: Inspection | None, *, now: int) -> G
 
 
 def was_never_begun(run: StoredRun, inspection: Inspection | None, *, now: int) -> bool:
-    """Whether the process that registered a run died before its child heard of it."""
+    """Whether the process that registered a run died before its child heard of it.
+
+    So it is as well with a run that was given up: of a child that knows nothing, nothing will come.
+    """
     waited = now - run.started_at
-    return run.status == "starting" and inspection is None and waited >= NEVER_BEGUN_MS
+    begun = run.status not in {"starting", "interrupted"}
+    return not begun and inspection is None and waited >= NEVER_BEGUN_MS
 
 
 def claimable(slot: Slot, *, now: int) -> bool:

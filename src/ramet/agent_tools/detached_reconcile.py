@@ -143,7 +143,8 @@ class Reconciler:
             stopped = await self.tasks.stop(live, ending.error or reason)
             failpoint("detached.child_stopped")
             ending = replace(ending, child_still_running=not stopped)
-            sealed = self.tasks.tasks.finalizer.seal(live.feed, ending)
+            counted = await self.tasks.counted(live)
+            sealed = self.tasks.tasks.finalizer.seal(live.feed, ending, counted=counted)
         if sealed is not None:
             self.tasks.observers.tell(sealed)
             self.tasks.deliveries.soon(sealed, "give-up")

@@ -170,7 +170,8 @@ class DetachedTasks:
 
     async def _cancelled(self, live: LiveRun) -> None:
         """Stop the child and seal the row; who posted the cancel delivers, if anybody does."""
-        self.conclude(live, await self.tasks.cancel_child(live), deliver=False)
+        ending = await self.tasks.cancel_child(live)
+        self.conclude(live, ending, counted=await self.counted(live), deliver=False)
 
     async def _attached(self, live: LiveRun) -> None:
         try:
@@ -250,6 +251,10 @@ class DetachedTasks:
             self._feeds[live.run_id] = live.feed
         self.tasks.in_flight.forget(live)
         live.sealed.set()
+
+    async def counted(self, live: LiveRun) -> bool:
+        """Whether all chunks have their numbers that were sent by earlier instances too (D2)."""
+        return not live.feed.resumed or await self.collected(live)
 
     async def collected(self, live: LiveRun) -> bool:
         """Pass on what the child has stored; False when that cannot be had in time."""

@@ -40,6 +40,8 @@ class Feed:
         self._milestones: set[str] = set()
         self.activity = 0
         """How many items came that had not been there before."""
+        self.resumed = False
+        """Whether chunks may have been sent that it has not seen."""
         self.on_signal: Callable[[StoredChunk], object] | None = None
         """Told of each progress and milestone that was passed on."""
 
@@ -50,6 +52,7 @@ class Feed:
         Chunks after the last of them may have been sent before: they get the same numbers again.
         """
         feed = cls(ports, frames, run)
+        feed.resumed = True
         line = frames.line(run.run_id)
         feed._others = line.frames
         feed._next_chunk = line.position

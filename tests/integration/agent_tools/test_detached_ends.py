@@ -267,6 +267,47 @@ async def test_a_run_whose_child_was_never_begun_fails_after_two_minutes(office:
     assert office.calls() == ["done r error"]
 
 
+@pytest.mark.behaviour("AT-243", "AT-254")
+async def test_a_run_that_was_given_up_before_its_child_ever_began_ends_too(
+    office: Office,
+) -> None:
+    HandChild.stalls_on.add("start")
+    call = asyncio.get_running_loop().create_task(office.let_go(max_budget=5))
+    await office.settle()
+    call.cancel()
+    await office.restart()
+    await office.advance(5 * MINUTE)
+    assert office.calls() == ["done r interrupted", "done r error"]
+    assert office.ticks() == []
+
+
+@pytest.mark.behaviour("D2", "AT-133")
+@pytest.mark.parametrize("end", ["cancel", "budget"])
+@pytest.mark.parametrize("child", ["readable", "unreadable"])
+async def test_the_end_of_a_run_that_was_just_taken_up_has_a_number_of_its_own(
+    office: Office, end: str, child: str
+) -> None:
+    await office.let_go(max_budget=30)
+    (await office.child()).say("one", "two")
+    await office.settle()
+    HandChild.stalls_on.add("inspect")  # it is asked, and not followed yet
+    await office.restart()
+    boss = await office.boss()
+    if child == "unreadable":
+        HandChild.fails_on["chunks"] = ConnectionError("away")
+    if end == "cancel":
+        asyncio.get_running_loop().create_task(boss.cancel_agent_tool("r")).add_done_callback(
+            lambda _: None
+        )
+    await office.advance(45)
+    seen = numbers(await office.client())
+    assert seen[:3] == [0, 1, 2]
+    assert len(seen) == 4
+    last = seen[-1]
+    assert isinstance(last, int)
+    assert last == 3 if child == "readable" else last > 1_000_000
+
+
 @pytest.mark.behaviour("AT-243")
 async def test_a_child_that_cannot_be_reached_is_still_at_work(office: Office) -> None:
     await office.let_go(cls=NoTail)

@@ -98,6 +98,7 @@ def test_the_next_tick_is_hastened_by_what_ends_sooner_but_not_below_the_first_p
 def test_only_a_run_that_has_not_begun_for_long_was_never_begun() -> None:
     assert was_never_begun(run("starting"), None, now=120_000)
     assert not was_never_begun(run("starting"), None, now=119_999)
+    assert was_never_begun(run("interrupted"), None, now=120_000)
     assert not was_never_begun(run("running"), None, now=120_000)
     assert not was_never_begun(run("starting"), inspection(), now=120_000)
 
