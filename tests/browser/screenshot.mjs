@@ -1,4 +1,5 @@
-// Takes the picture in the README from the real page: two agents at work under one tool call.
+// Takes the picture in the README from the real page: two agents at work under one tool call,
+// while a research goes on in the background.
 //
 //   node screenshot.mjs --server HOST:PORT --out FILE
 import { parseArgs } from "node:util";
@@ -16,11 +17,16 @@ const page = await browser.newPage({
 });
 await page.goto(`http://${values.server}/?user=guest`);
 await page.locator('.header [data-connection="live"]').waitFor();
-await page.getByRole("button", { name: /^Compare/ }).click();
+await page.getByRole("button", { name: /^Background/ }).click();
+await page.locator(".tray-run").waitFor();
+await page.locator('[role="log"][aria-busy="false"]').waitFor();
+await page.getByRole("textbox", { name: "Message" }).fill("Compare lists and tuples");
+await page.keyboard.press("Enter");
 await page.waitForFunction(
   () =>
-    [...document.querySelectorAll(".run")].filter((run) => run.querySelector(".run-parts .markdown"))
-      .length === 2,
+    [...document.querySelectorAll(".runs[data-count='2'] .run")].filter((run) =>
+      run.querySelector(".run-parts .markdown"),
+    ).length === 2,
 );
 await page.waitForTimeout(900);
 await page.screenshot({ path: values.out });
