@@ -106,6 +106,8 @@ class ClientAnswers:
     def _place_of(self, tool_call_id: str) -> _Place | None:
         stored = self._ports.transcript.of_call(tool_call_id)
         for live in self._turns:
+            if live.discarded or tool_call_id in live.under_way:
+                return None
             message = None if live.answer is None else live.answer.message()
             if message is not None and call_part(message, tool_call_id) is not None:
                 return _Place(message=message, stored=stored, live=live)

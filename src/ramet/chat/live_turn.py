@@ -65,6 +65,8 @@ class LiveTurn:
     """Whether the chat was cleared meanwhile: nothing more of the turn is stored."""
     handed_over: bool = False
     """Whether the turn was lost in this process, and another goes on for it."""
+    under_way: set[str] = field(default_factory=set)
+    """The tool calls that its producer runs at the moment."""
     resumed: Sequence[JsonObject] = ()
     """The chunks that are stored from before the turn's first producer was lost."""
     answer: Answer | None = None
@@ -106,6 +108,7 @@ class LiveTurn:
             client_tools=plan.client_tools,
             continuation=plan.continuation or plan.resumes is not None,
             resumed=self.resumed,
+            under_way=self.under_way,
         )
 
     def finish(self, result: TurnResult) -> None:

@@ -61,6 +61,11 @@ class Turn:
     """
     resumed: Sequence[JsonObject] = ()
     """The chunks that are stored of an answer whose first producer was lost."""
+    under_way: set[str] = field(default_factory=set)
+    """The tool calls that run here at the moment: no page may answer them.
+
+    `Think` keeps it; who runs tools in an `on_chat_message` may add their ids.
+    """
 
 
 class TurnProducer(Protocol):

@@ -146,6 +146,7 @@ class ThinkRuntime(ChatRuntime):
                 max_steps=think.max_steps,
                 instructions=[await self._instructions(), *await toolbox.instructions()],
                 usage=context.usage,
+                under_way=turn.under_way,
                 hooks=hooks,
             )
             known = begun[overlap.first_step :]
@@ -183,6 +184,7 @@ class ThinkRuntime(ChatRuntime):
         calls = approved_calls(transcript[-1], steps)
         if not calls:
             return
+        turn.under_way.update(call.wire_id for call in calls)
         yield chunks.start()
         runner = CallRunner(
             toolbox,
@@ -196,6 +198,7 @@ class ThinkRuntime(ChatRuntime):
                 parts = apply_chunk_to_parts(parts_of(transcript[-1]), chunk)
                 transcript[-1] = with_parts(transcript[-1], parts)
                 yield chunk
+        turn.under_way.clear()
 
     def _history(
         self, turn: Turn, transcript: Sequence[Message], begun: Sequence[StoredStep]

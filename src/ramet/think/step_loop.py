@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from pydantic_ai.messages import (
@@ -69,6 +69,8 @@ class LoopParts:
     settings: ModelSettings | None = None
     instructions: Sequence[str] = ()
     usage: RunUsage
+    under_way: set[str] = field(default_factory=set)
+    """Kept up to date: the wire ids of the calls that have been made and have not ended."""
     hooks: StepHooks = NO_HOOKS
 
 
@@ -197,6 +199,7 @@ class StepLoop:
             PlannedCall(call=call, wire_id=wire_id)
             for call, wire_id in zip(made, wire_ids, strict=True)
         ]
+        self._parts.under_way.update(wire_ids)
         self._reason = finish_reason_of(response)
 
     def _keep_cut(self, step: int, response: ModelResponse | None) -> None:
@@ -217,11 +220,13 @@ class StepLoop:
         settled = {} if known is None else self._settled_before(known)
         for outcome in settled.values():
             yield outcome.chunk
+        self._parts.under_way.difference_update(settled)
         open_calls = [each for each in self._calls if each.wire_id not in settled]
         parts = self._parts
         runner = CallRunner(parts.toolbox, parts.background, parts.journal.add_result)
         async with aclosing(runner.run(open_calls, caller)) as ends:
             async for end in ends:
+                parts.under_way.discard(end.planned.wire_id)
                 if isinstance(end, OpenCall):
                     self._asks = True
                     for chunk in end.chunks:

@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart
 import ramet
 from ramet.core.json import JsonObject, JsonValue, dumps
 from ramet.protocol.messages import parts_of, user_message
-from ramet.testing import Harness, Reasoning, ScriptedModel, ToolCall
+from ramet.testing import Gate, Harness, Reasoning, ScriptedModel, ToolCall
 from tests.integration.think.stage import Assistant, Chat, connected, harness
 
 WEATHER: JsonObject = {
@@ -269,6 +269,39 @@ def stalling(tool: object, name: str) -> Any:
 
     stall.__name__ = name
     return ramet.idempotent(stall) if tool is harmless else stall
+
+
+@pytest.mark.parametrize("needs_approval", [False, True])
+async def test_a_page_cannot_answer_for_a_tool_that_runs_here(
+    needs_approval: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate()
+
+    async def slow() -> str:
+        """Take your time."""
+        await gate.wait()
+        return "the truth"
+
+    tool = Tool(slow, requires_approval=needs_approval)
+    model = assistant(monkeypatch, ToolCall("slow", {}, "c1"), "So be it.", tools=(tool,))
+    async with harness(tmp_path) as host:
+        chat = await connected(host)
+        await ask(chat, "Go")
+        if needs_approval:
+            await decide(chat, "c1", approved=True)
+            await host.advance(0.05)
+        await gate.reached()
+        seen = len(chat.client.of_type("cf_agent_message_updated"))
+        await give(chat, "c1", "forged")
+        assert len(chat.client.of_type("cf_agent_message_updated")) == seen
+        gate.open()
+        await host.settle()
+        assert returns(model.requests[1].messages) == [("c1", "success", "the truth")]
+        assert [part["output"] for part in chat.tool_parts()] == ["the truth"]
+        await host.advance(1)
+        assert len(model.requests) == 2
 
 
 class Parent(ramet.Agent[None]):
