@@ -23,6 +23,7 @@ export function Tray({ runs, onOpenRun, onCancelRun }: Props) {
   // It opens by itself with the first run at work, and stays: what is read must not fold away.
   const [wasWorking, setWasWorking] = useState(false);
   if (working > 0 && !wasWorking) setWasWorking(true);
+  const said = summary(all.length, working);
   const open = chosen ?? (wasWorking && ROOMY.matches);
 
   return (
@@ -35,11 +36,12 @@ export function Tray({ runs, onOpenRun, onCancelRun }: Props) {
           onClick={() => setChosen(!open)}
         >
           In the background
-          <span className="tray-count" role="status">
-            {summary(all.length, working)}
-          </span>
+          <span className="tray-count">{said}</span>
         </button>
       </h2>
+      <p className="visually-hidden" role="status">
+        In the background: {said}
+      </p>
       <div id={list} className="tray-list" hidden={!open}>
         {all.length === 0 ? (
           <p className="hint">
