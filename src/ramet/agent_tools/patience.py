@@ -14,13 +14,14 @@ GaveUp: TypeAlias = Literal["no-progress", "window-exceeded"]
 class Patience:
     """Breaks a wait off after a silence, or when it has taken too long in all (AT-305 … AT-316).
 
-    A limit that is zero or infinite is none; what comes through only takes note of the time.
+    An infinite limit is none, and so is a window of zero; what comes through only takes note of the
+    time.
     """
 
     def __init__(self, clock: Clock, *, idle: float, window: float) -> None:
         """Begin now: `idle` seconds of silence, `window` seconds over all attempts."""
         self._clock = clock
-        self._idle = idle or math.inf
+        self._idle = idle
         self._last = clock.monotonic()
         self._ends = self._last + (window or math.inf)
 

@@ -9,6 +9,8 @@ import pytest
 
 import ramet
 from ramet.agent_tools.records import Progress
+from ramet.connections.link import ClientLink
+from ramet.connections.outbox import Outbox
 from ramet.core.json import JsonObject, loads_object
 from ramet.protocol.run_reducer import apply_agent_tool_event
 from ramet.protocol.run_state import AgentToolState
@@ -19,6 +21,7 @@ from tests.integration.agent_tools.conftest import event_of, kinds, numbers
 Worker = ScriptedChild.script(
     "Worker", ["a", "b"], ending=Ending(summary="worked", output={"n": 2})
 )
+Long = ScriptedChild.script("Long", ["x" * 1000] * 500, ending=Ending(summary="long"))
 gate = Gate()
 SlowWorker = ScriptedChild.script(
     "SlowWorker", ["a", Progress(fraction=0.5), gate, "b"], ending=Ending(summary="at last")
@@ -68,7 +71,7 @@ class Guarded(Desk):
 async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
     Guarded.let_in, Guarded.raises = {"staff"}, False
     async with Harness(
-        agents=[Desk, Guarded], sub_agents=[Worker, SlowWorker], data_dir=tmp_path
+        agents=[Desk, Guarded], sub_agents=[Worker, SlowWorker, Long], data_dir=tmp_path
     ) as started:
         yield started
 
@@ -152,6 +155,28 @@ async def test_who_is_let_in_no_more_is_sent_no_more_of_a_replay_either(harness:
     assert events(slow.frames) == []
     later = await harness.connect(Guarded, "g", query={"who": "staff"})
     assert events(later.frames) == []
+
+
+@pytest.mark.behaviour("D21", "D22")
+async def test_a_page_that_may_look_no_more_gets_no_further_page_of_a_replay(
+    harness: Harness,
+) -> None:
+    guarded = await harness.agent(Guarded, "g")
+    await guarded.run_agent_tool(Long, run_id="long")
+    link = ClientLink(
+        id="slow", request=ramet.Request(query={"who": "staff"}), outbox=Outbox(limit_bytes=2**22)
+    )
+    await harness.host.connect(harness.path(Guarded, "g"), link)
+    first: list[object] = []
+    for _ in range(3):
+        first += link.outbox.take_now()
+        await harness.settle()
+    assert 10 < len([frame for frame in first if "agent-tool-event" in str(frame)]) < 500
+    assert link.behind == {"run:long"}
+    Guarded.let_in = set()
+
+    assert link.outbox.take_now() == ()
+    assert link.behind == set()
 
 
 async def test_a_filter_that_raises_hides_the_run_and_does_not_fail_it(harness: Harness) -> None:

@@ -499,6 +499,45 @@ async def test_a_child_that_was_never_started_is_started_as_soon_as_its_input_is
     assert verdict(again) == ("completed", None, None)
 
 
+@pytest.mark.behaviour("AT-312", "AT-054")
+async def test_a_child_that_was_never_started_is_started_although_it_is_not_to_be_followed(
+    again: Stage,
+) -> None:
+    again.root = Strict
+    HandChild.stalls_on.add("start")
+    await again.dispatch(run_id="r", input="why?")
+    await again.harness.crash()
+    HandChild.stalls_on.clear()
+    HandChild.stalls_on.add("inspect")
+    await again.harness.restart()
+    parent = await again.parent()
+    HandChild.stalls_on.clear()
+    asking = asyncio.ensure_future(parent.run_agent_tool(HandChild, run_id="r", input="why?"))
+    await again.settle()
+    await again.harness.advance(2)
+    first = await asking
+    again_asked = await (await again.dispatch(run_id="r", input="why?"))
+
+    assert (first.reason, again_asked.reason) in {
+        ("inspect-timeout", "no-progress"),
+        ("no-progress", "no-progress"),
+    }
+    assert (await again.child("r")).inputs == ["why?"]
+
+
+@pytest.mark.behaviour("AT-295", "AT-046")
+async def test_a_run_ends_even_if_its_child_says_nothing_of_its_last_chunks(again: Stage) -> None:
+    caller = await again.dispatch(run_id="r")
+    child = await again.child("r")
+    HandChild.stalls_on.add("chunks")
+    child.end(summary="kept")
+    await again.settle()
+    assert not caller.done()
+    await again.harness.advance(10)
+
+    assert (await caller).summary == "kept"
+
+
 @pytest.mark.behaviour("AT-055", "AT-059", "AT-054", "AT-207")
 async def test_an_interrupted_run_is_repaired_after_a_restart_by_dispatching_it_again(
     again: Stage,

@@ -30,6 +30,11 @@ class Lasting(Fed):
 class Boss(ramet.Agent[None]):
     """A parent that asks a lasting child."""
 
+    finished: ClassVar[list[str]] = []
+
+    def on_agent_tool_finish(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        self.finished.append(result.status)
+
     async def ask(self) -> ramet.RunResult[Any]:
         return await self.run_agent_tool(Lasting, input="bees", run_id="run")
 
@@ -323,6 +328,28 @@ async def test_a_look_at_the_child_after_a_kill_wakes_it_and_it_goes_on(tmp_path
         assert looked is not None
         assert looked.result is not None
         assert (looked.result.summary, looked.result.error) == ("partial", None)
+
+
+@pytest.mark.behaviour("AT-093", "AT-207")
+async def test_looking_at_a_run_that_a_kill_has_ended_tells_of_it_no_second_time(
+    tmp_path: Path,
+) -> None:
+    Boss.finished.clear()
+    async with Harness(agents=[Boss], sub_agents=[Fed], data_dir=tmp_path) as harness:
+        boss = await harness.agent(Boss, "b")
+        asking = asyncio.ensure_future(boss.run_agent_tool(Fed, input="x", run_id="r"))
+        await harness.settle()
+        await harness.crash()
+        asking.cancel()
+        await harness.restart()
+        boss = await harness.agent(Boss, "b")
+        await harness.settle()
+        for _ in range(2):
+            found = await boss.inspect_agent_tool("r")
+            assert found is not None
+            assert found.run.status == "interrupted"
+        await harness.settle()
+        assert Boss.finished == ["interrupted"]
 
 
 async def _killed_at(harness: Harness, text: str) -> Lasting:
