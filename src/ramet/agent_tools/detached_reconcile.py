@@ -71,26 +71,26 @@ class Reconciler:
             self._ticking -= 1
         self.backbone.rest()
 
-    async def _look_at(self, run: StoredRun, answer: _Answer) -> None:
+    async def _look_at(self, asked: StoredRun, answer: _Answer) -> None:
+        run = self.dispatcher.runs.get(asked.run_id)
+        if run is None or self._being_stopped(run):
+            return  # whoever stops it delivers that
         if run.status in HARD_TERMINAL:
             self.tasks.deliveries.soon(run, "finish")
             return
         self._give_up_again(run)
         inspection = None if isinstance(answer, Absent) else answer
-        now = self.dispatcher.runs.get(run.run_id)
-        if now is None or now.status in HARD_TERMINAL or self._being_stopped(now):
-            return  # it has ended meanwhile, or is about to: whoever ends it delivers that
         if inspection is not None:
             self.tasks.notices.offer(run.run_id, inspection.milestones)
-        ending = self._ending(now, answer)
+        ending = self._ending(run, answer)
         if ending is not None:
-            await self._conclude(now, ending)
+            await self._conclude(run, ending)
             return
-        reason = over_budget(now, inspection, now=self.ports.clock.now_ms())
+        reason = over_budget(run, inspection, now=self.ports.clock.now_ms())
         if reason is not None:
-            await self._give_up(now, reason)
-        elif inspection is not None and self.dispatcher.child_of(now).tailable:
-            self.tasks.attach(now)
+            await self._give_up(run, reason)
+        elif inspection is not None and self.dispatcher.child_of(run).tailable:
+            self.tasks.attach(run)
 
     def _ending(self, run: StoredRun, answer: _Answer) -> Ending | None:
         """How a run has ended, by its child, or because there is none (AT-243, AT-262)."""

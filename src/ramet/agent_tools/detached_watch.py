@@ -196,11 +196,11 @@ class DetachedTasks:
         with live.interruptible(CHILD_PATIENCE):
             async with self.ports.clock.timeout(CHILD_PATIENCE):
                 first = await live.child.inspect()
-                if first is None and live.input is not ABSENT:
-                    first = await live.child.start(live.input)
-                if first is not None:
-                    self.tasks.runs.mark_running(live.run_id)
-                return first
+            if first is None and live.input is not ABSENT:
+                first = await live.child.start(live.input)
+            if first is not None:
+                self.tasks.runs.mark_running(live.run_id)
+            return first
 
     @contextmanager
     def stopped_by(self, live: LiveRun) -> Iterator[None]:
