@@ -385,6 +385,7 @@ async def test_a_row_of_the_child_that_is_no_json_costs_only_what_it_says(
     ]
     late = await harness.connect(Boss, "b")
     assert kinds(late) == kinds(before)
-    await child.save_messages([user("u1", "still there?")])
+    turn = await child.save_messages([user("u1", "still there?")])
+    assert (turn.status, turn.error) == ("completed", None)
     await child.clear_messages()
     assert len(await child.get_agent_tool_chunks("r")) > 0

@@ -58,6 +58,19 @@ async def test_a_stored_result_stands_when_its_child_cannot_be_asked(stage: Stag
     assert (await (await stage.dispatch(run_id="r"))).summary == "kept"
 
 
+@pytest.mark.behaviour("AT-053")
+async def test_a_stored_result_stands_when_its_child_does_not_answer(stage: Stage) -> None:
+    await stage.dispatch(run_id="r")
+    (await stage.child("r")).end(summary="kept")
+    await stage.settle()
+    HandChild.stalls_on.add("inspect")
+    caller = await stage.dispatch(run_id="r")
+    assert not caller.done()
+    await stage.harness.advance(10)
+
+    assert (await caller).summary == "kept"
+
+
 @pytest.mark.behaviour("AT-054", "D12")
 async def test_a_live_run_is_joined(stage: Stage) -> None:
     client = await stage.client()
