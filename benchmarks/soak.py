@@ -29,9 +29,8 @@ WARM_UP = 0.35
 """The share of the time that does not count: caches fill, agents are made."""
 MOST_GROWTH = {"memory_mib": 0.02, "files": 0.02, "threads": 0.02}
 """By how much of its mean a figure may grow in a minute."""
-MOST_LATE_MS = 1_500.0
-"""A call is scheduled to the second, and rounded up."""
-MOST_PROBE_MS = 500.0
+MOST_LATER = 1.5
+"""How much later things may be in the last third than in the first: times the median."""
 
 
 @dataclass(slots=True)
@@ -158,11 +157,13 @@ def verdict(samples: Sequence[Sample]) -> dict[str, float | bool]:
         flat = flat and growth <= most
         say(f"{name}: {growth * 100:+.2f} % a minute, at most {most * 100:.0f} % is flat")
         figures[f"{name}_growth"] = growth
-    for name, most in (("late_ms", MOST_LATE_MS), ("probe_ms", MOST_PROBE_MS)):
-        typical = statistics.median(getattr(sample, name) for sample in counted)
-        flat = flat and typical <= most
-        say(f"{name}: {typical:,.0f} in the median, at most {most:,.0f}")
-        figures[name] = typical
+    third = len(counted) // 3
+    for name in ("late_ms", "probe_ms"):
+        first = statistics.median(getattr(sample, name) for sample in counted[:third])
+        last = statistics.median(getattr(sample, name) for sample in counted[-third:])
+        flat = flat and last <= first * MOST_LATER
+        say(f"{name}: {first:,.0f} in the first third, {last:,.0f} in the last (medians)")
+        figures |= {f"{name}_first": first, f"{name}_last": last}
     return {**figures, "flat": flat}
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from ramet.core.json import JsonObject, loads
+from ramet.core.json import JsonObject, loads_object
 from ramet.protocol.messages import parts_of
 from tests.kill.disk import AgentKey
 from tests.kill.page import PATIENCE, get_messages, path_of
@@ -48,7 +48,7 @@ async def keep_ordering(address: str, orders: Orders, prefix: str) -> None:
 
 
 async def ledger_after(address: str, orders: Orders) -> list[str]:
-    """Wait until everything that was acknowledged is done; what is wrong then."""
+    """Wait until everything that was ordered is done; what is wrong then."""
     findings: list[str] = []
     for _ in range(int(PATIENCE / _PAUSE)):
         findings = await _look(address, orders)
@@ -61,10 +61,13 @@ async def ledger_after(address: str, orders: Orders) -> list[str]:
 async def _look(address: str, orders: Orders) -> list[str]:
     async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as http:
         answer = await http.get(f"http://{address}{path_of(orders.key)}/ledger")
-    lines = loads(answer.content)
-    assert isinstance(lines, list), f"The ledger is {lines!r}"
+    report = loads_object(answer.content) or {}
+    lines = report.get("lines")
+    assert isinstance(lines, list), f"The ledger is {report!r}"
     messages = await get_messages(address, orders.key)
+    still_open = [f"{report['open']} orders are not done"] if report["open"] else []
     return [
+        *still_open,
         *ledger_findings(orders, [str(line) for line in lines]),
         *submission_findings(orders.stored, messages),
     ]

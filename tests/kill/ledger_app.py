@@ -18,6 +18,11 @@ from tests.wire.researchers import Researcher, ThinkResearcher
 from tests.wire.script import pause
 from tests.wire.think import ThinkAgent
 
+OPEN = """
+SELECT (SELECT count(*) FROM cf_agents_queues) + (SELECT count(*) FROM cf_agents_runs)
+    + (SELECT count(*) FROM cf_agents_schedules WHERE id NOT LIKE 'cf:%')
+    + (SELECT count(*) FROM cf_think_submissions WHERE status IN ('pending', 'running')) AS open
+"""
 STEPS = 3
 STEP_MS = 15
 
@@ -50,9 +55,13 @@ class LedgerAgent(ramet.Think):
             case "submission":
                 await self.submit_messages(item, submission_id=item)
             case _:
-                rows = self.sql("SELECT line FROM ledger ORDER BY rowid")
-                return ramet.Response(dumps([row["line"] for row in rows]))
+                return ramet.Response(self._report())
         return ramet.Response("stored")
+
+    def _report(self) -> str:
+        """The ledger, and how much is still to be done."""
+        lines = [row["line"] for row in self.sql("SELECT line FROM ledger ORDER BY rowid")]
+        return dumps({"lines": lines, "open": self.sql(OPEN)[0]["open"]})
 
     async def enter(self, item: str) -> None:
         """Take some time, then enter a line."""
