@@ -58,7 +58,7 @@ class Parent(AgentToolVerbs):
         self.asked: list[dict[str, object]] = []
         self.within: list[Current | None] = []
 
-    async def run_agent_tool(self, cls: type, **asked: Any) -> RunResult[Any]:
+    async def run_agent_tool(self, cls: type, **asked: Any) -> Any:
         self.asked.append({"cls": cls, **asked})
         self.within.append(current())
         return self.result
