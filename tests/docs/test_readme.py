@@ -47,7 +47,7 @@ async def test_the_assistant_of_the_example_answers_with_the_help_of_researchers
     assert result.status == "completed"
     assert result.message["parts"][-1]["text"] == "QUIC runs over UDP."
     assert [(run.agent_type, run.status, run.display) for run in runs] == [
-        ("Researcher", "completed", {"icon": "🔎"})
+        ("Researcher", "completed", {"name": "Researcher", "icon": "🔎"})
     ]
 
 
