@@ -5,6 +5,7 @@ import type { Step } from "./address";
 import { backgroundRuns } from "./background";
 import type { RunEvents } from "./model";
 import { TrayRun } from "./TrayRun";
+import { useSettled } from "./useSettled";
 
 interface Props {
   runs: RunEvents;
@@ -21,8 +22,10 @@ export function Tray({ runs, onOpenRun, onCancelRun }: Props) {
   const working = all.filter(({ status }) => status === "running").length;
   const [chosen, setChosen] = useState<boolean | null>(null);
   // It opens by itself with the first run at work, and stays: what is read must not fold away.
+  // A run that ended long ago is at work for an instant, too, while it is replayed.
+  const isWorking = useSettled(working > 0);
   const [wasWorking, setWasWorking] = useState(false);
-  if (working > 0 && !wasWorking) setWasWorking(true);
+  if (isWorking && !wasWorking) setWasWorking(true);
   const said = summary(all.length, working);
   const open = chosen ?? (wasWorking && ROOMY.matches);
 
@@ -35,7 +38,7 @@ export function Tray({ runs, onOpenRun, onCancelRun }: Props) {
           aria-controls={list}
           onClick={() => setChosen(!open)}
         >
-          In the background
+          In the background{" "}
           <span className="tray-count">{said}</span>
         </button>
       </h2>

@@ -19,14 +19,16 @@ _STEP = 0.8
 """By how much each passage that was read shortens what is left; nobody knows how many there are."""
 
 
-class Researcher(Staged, ramet.Think):
-    """Answers one question from the corpus; a child that the assistant uses as a tool."""
+class Researcher(Staged, ramet.Think[int]):
+    """Answers one question from the corpus; a child that the assistant uses as a tool.
+
+    Its state is how many passages it has read, so that a crash takes its progress nowhere.
+    """
+
+    initial_state = 0
 
     instructions = INSTRUCTIONS
     max_steps = 16
-
-    def __init__(self) -> None:
-        self._read = 0
 
     def get_model(self) -> Model:
         """The model that the demo was started with."""
@@ -57,8 +59,8 @@ class Researcher(Staged, ramet.Think):
             id: The id of a passage that a search has found.
         """
         page = self.stage.corpus.read(id).page()
-        first = self._read == 0
-        self._read += 1
+        first = self.state == 0
+        self.set_state(self.state + 1)
         await self.report_progress(
             fraction=self._fraction(),
             phase="reading",
@@ -73,4 +75,4 @@ class Researcher(Staged, ramet.Think):
         return page
 
     def _fraction(self) -> float:
-        return round(1 - 0.7 * _STEP**self._read, 2)
+        return round(1 - 0.7 * _STEP**self.state, 2)
