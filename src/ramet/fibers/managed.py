@@ -6,10 +6,11 @@ from contextvars import ContextVar
 from datetime import datetime
 
 from ramet.core.failpoints import failpoint
+from ramet.core.listing import bound_ms, clamped
 from ramet.core.payloads import dump_payload
 from ramet.core.public_errors import public_text
 from ramet.errors import InvalidArguments
-from ramet.fibers.policy import bound_ms, check_id, check_work, clamped, deletable, listed, the_one
+from ramet.fibers.policy import check_id, check_work, deletable, listed, the_one
 from ramet.fibers.ports import FiberPorts
 from ramet.fibers.records import (
     TERMINAL,
@@ -84,7 +85,7 @@ class ManagedFibers:
         self, status: str | Iterable[str] | None, *, settled_before: datetime | None, limit: int
     ) -> int:
         """Forget settled fibers, the longest settled first (FB-038)."""
-        before, most = bound_ms(settled_before), clamped(limit, MOST_DELETED)
+        before, most = bound_ms(settled_before, what="settled_before"), clamped(limit, MOST_DELETED)
         return self._store.delete(deletable(status), before=before, limit=most)
 
     def cancel(self, fiber_id: str, reason: str | None) -> bool:

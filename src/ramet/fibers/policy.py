@@ -1,9 +1,9 @@
 """Decisions about fibers, pure: when to look again, what may be asked for, what wraps what."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 from ramet.core.json import JsonValue
+from ramet.core.listing import statuses
 from ramet.errors import InvalidArguments
 from ramet.fibers.records import TERMINAL, FiberInspection, FrameworkSnapshot
 
@@ -11,7 +11,6 @@ LONGEST_FOLLOW_UP_MS = 300_000
 _LARGEST_EXPONENT = 20
 _ALL = TERMINAL | {"pending", "running"}
 _DELETED_BY_DEFAULT = frozenset({"completed", "aborted", "error"})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def follow_up_ms(*, interval: float, scans_without_progress: int) -> int:
@@ -63,40 +62,13 @@ def the_one(
 
 
 def listed(status: str | Iterable[str] | None) -> frozenset[str]:
-    """The statuses that are asked for; all of them for None.
-
-    Raises:
-        InvalidArguments: There is no such status.
-    """
-    if status is None:
-        return _ALL
-    asked = frozenset({status} if isinstance(status, str) else status)
-    for unknown in asked - _ALL:
-        raise InvalidArguments(f"{unknown!r} is not one of the statuses {', '.join(sorted(_ALL))}")
-    return asked
+    """The statuses of fibers that are asked for; all of them for None."""
+    return statuses(status, _ALL)
 
 
 def deletable(status: str | Iterable[str] | None) -> frozenset[str]:
     """The statuses of fibers that are deleted; those that are not over are left out (FB-038)."""
     return _DELETED_BY_DEFAULT if status is None else listed(status) & TERMINAL
-
-
-def bound_ms(moment: object) -> int | None:
-    """The first epoch millisecond that is not before a moment (D34).
-
-    Raises:
-        InvalidArguments: It is no `datetime` with a time zone.
-    """
-    if moment is None:
-        return None
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise InvalidArguments(f"settled_before is a datetime with a time zone, not {moment!r}")
-    return -((_EPOCH - moment) // timedelta(milliseconds=1))
-
-
-def clamped(limit: int, most: int) -> int:
-    """A limit between 1 and the most that may be asked for."""
-    return max(1, min(limit, most))
 
 
 def wrapped(frame: FrameworkSnapshot | None, data: JsonValue) -> JsonValue:

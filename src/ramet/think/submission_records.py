@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 from ramet.core.json import JsonValue
+from ramet.core.listing import statuses
 from ramet.errors import InvalidArguments
 
 SubmissionStatus: TypeAlias = Literal[
@@ -23,7 +23,6 @@ UNREADABLE: Final = "The submission's stored messages cannot be read."
 
 _OVERTAKEN: Final = frozenset({"conversation_changed", "no_unanswered_user_message"})
 _ALL: Final = TERMINAL | {"pending", "running"}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,27 +139,5 @@ def the_one(
 
 
 def listed(status: str | Iterable[str] | None) -> frozenset[str]:
-    """The statuses that are asked for; all of them for None.
-
-    Raises:
-        InvalidArguments: There is no such status.
-    """
-    if status is None:
-        return _ALL
-    asked = frozenset({status} if isinstance(status, str) else status)
-    for unknown in asked - _ALL:
-        raise InvalidArguments(f"{unknown!r} is not one of the statuses {', '.join(sorted(_ALL))}")
-    return asked
-
-
-def before_ms(moment: object) -> int | None:
-    """The first epoch millisecond that is not before a moment (D34).
-
-    Raises:
-        InvalidArguments: It is no `datetime` with a time zone.
-    """
-    if moment is None:
-        return None
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise InvalidArguments(f"completed_before is a datetime with a time zone, not {moment!r}")
-    return -((_EPOCH - moment) // timedelta(milliseconds=1))
+    """The statuses of submissions that are asked for; all of them for None."""
+    return statuses(status, _ALL)

@@ -12,9 +12,10 @@ from ramet.chat.turns import TurnRequest
 from ramet.core.current import current_agent, working_for
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
+from ramet.core.listing import bound_ms, clamped
 from ramet.core.payloads import dump_payload
 from ramet.errors import InvalidArguments
-from ramet.fibers.policy import check_id, clamped
+from ramet.fibers.policy import check_id
 from ramet.protocol import frames
 from ramet.protocol.messages import trailing_user_ids
 from ramet.think.submission_records import (
@@ -22,7 +23,6 @@ from ramet.think.submission_records import (
     End,
     Submission,
     SubmitResult,
-    before_ms,
     listed,
     the_one,
 )
@@ -117,7 +117,7 @@ class Submissions:
         self, status: str | Iterable[str] | None, *, completed_before: datetime | None, limit: int
     ) -> int:
         """Forget submissions that are over, the oldest first (SB-016)."""
-        before = before_ms(completed_before)
+        before = bound_ms(completed_before, what="completed_before")
         return self._store.delete(listed(status), before=before, limit=clamped(limit, MOST_DELETED))
 
     def delete_one(self, submission_id: str) -> bool:

@@ -1,0 +1,42 @@
+"""What lists of stored things are narrowed by: a status, a moment, a limit."""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from ramet.errors import InvalidArguments
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def statuses(asked: str | Iterable[str] | None, known: AbstractSet[str]) -> frozenset[str]:
+    """The statuses that are asked for; all that are known for None.
+
+    Raises:
+        InvalidArguments: There is no such status.
+    """
+    if asked is None:
+        return frozenset(known)
+    named = frozenset({asked} if isinstance(asked, str) else asked)
+    for unknown in named - known:
+        raise InvalidArguments(f"{unknown!r} is not one of the statuses {', '.join(sorted(known))}")
+    return named
+
+
+def bound_ms(moment: object, *, what: str) -> int | None:
+    """The first epoch millisecond that is not before a moment (D34).
+
+    Raises:
+        InvalidArguments: It is no `datetime` with a time zone.
+    """
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidArguments(f"{what} is a datetime with a time zone, not {moment!r}")
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))
+
+
+def clamped(limit: int, most: int) -> int:
+    """A limit between 1 and the most that may be asked for."""
+    return max(1, min(limit, most))
