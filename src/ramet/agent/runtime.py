@@ -14,7 +14,7 @@ from ramet.agent.durable import Durable
 from ramet.agent.hooks import Hooked, Hooks
 from ramet.agent.schema import AGENT_MIGRATIONS
 from ramet.agent.stubs import Stub
-from ramet.agent_tools.detached import TICK
+from ramet.agent_tools.detached.runs import TICK
 from ramet.agent_tools.feature import AgentToolPorts, AgentTools, DetachedPorts
 from ramet.connections.clients import ClientSet
 from ramet.connections.connection import Connection

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ramet.agent_tools.children import in_time
-from ramet.agent_tools.detached import DetachedRuns
+from ramet.agent_tools.detached.runs import DetachedRuns
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.protocol.run_events import HARD_TERMINAL
 

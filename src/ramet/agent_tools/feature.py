@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from ramet.agent_tools.cancel import Cancellation
 from ramet.agent_tools.carry_out import RunTasks
-from ramet.agent_tools.detached import DetachedPorts, DetachedRuns
+from ramet.agent_tools.detached.runs import DetachedPorts, DetachedRuns
 from ramet.agent_tools.detached_observers import DetachedObservers
 from ramet.agent_tools.dispatch import Dispatcher, RunOrder
 from ramet.agent_tools.finalize import Finalizer

@@ -8,7 +8,7 @@ from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.runtime import AgentRuntime
 from ramet.agent.schema import AGENT_MIGRATIONS
-from ramet.agent_tools.detached_ports import DetachedPorts, Notices
+from ramet.agent_tools.detached.ports import DetachedPorts, Notices
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.chat.family import AI_CHAT, ChatFamily
 from ramet.chat.feature import Chat, ChatSurroundings

@@ -14,7 +14,7 @@ from pydantic_ai.usage import RunUsage
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooked
 from ramet.agent.schema import AGENT_MIGRATIONS
-from ramet.agent_tools.detached_ports import Notices
+from ramet.agent_tools.detached.ports import Notices
 from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.overlap import Overlap
 from ramet.chat.runtime import ChatRuntime

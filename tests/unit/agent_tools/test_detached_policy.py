@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from ramet.agent_tools.detached_options import Detached, Milestones, Notify
-from ramet.agent_tools.detached_policy import (
+from ramet.agent_tools.detached.policy import (
     claimable,
     last_signal,
     next_index,
@@ -14,6 +13,7 @@ from ramet.agent_tools.detached_policy import (
     over_budget,
     was_never_begun,
 )
+from ramet.agent_tools.detached_options import Detached, Milestones, Notify
 from ramet.agent_tools.detached_terms import DetachedTerms, checked_terms
 from ramet.agent_tools.detachment import Detachment, MilestoneWishes, Slot, detachment_of
 from ramet.agent_tools.records import Inspection, Milestone, Progress

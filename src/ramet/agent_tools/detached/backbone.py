@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ramet.agent_tools.detached_policy import CADENCE, next_index, next_tick_ms
-from ramet.agent_tools.detached_ports import Waking
+from ramet.agent_tools.detached.policy import CADENCE, next_index, next_tick_ms
+from ramet.agent_tools.detached.ports import Waking
 from ramet.agent_tools.run_store import RunStore
 from ramet.core.clock import Clock
 from ramet.core.failpoints import failpoint

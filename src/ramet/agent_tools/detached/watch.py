@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from ramet.agent_tools.carry_out import RunTasks
 from ramet.agent_tools.children import CHILD_PATIENCE
-from ramet.agent_tools.detached_delivery import Deliveries
-from ramet.agent_tools.detached_notices import MilestoneNotices
+from ramet.agent_tools.detached.delivery import Deliveries
+from ramet.agent_tools.detached.notices import MilestoneNotices
 from ramet.agent_tools.detached_observers import DetachedObservers
 from ramet.agent_tools.feed import Feed
 from ramet.agent_tools.live_run import CancelPosted, LiveRun

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ramet.agent_tools.children import CHILD_PATIENCE
-from ramet.agent_tools.detached_backbone import Backbone
-from ramet.agent_tools.detached_policy import GiveUp, claimable, over_budget, was_never_begun
-from ramet.agent_tools.detached_watch import DetachedTasks
+from ramet.agent_tools.detached.backbone import Backbone
+from ramet.agent_tools.detached.policy import GiveUp, claimable, over_budget, was_never_begun
+from ramet.agent_tools.detached.watch import DetachedTasks
 from ramet.agent_tools.detachment import Slot
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.agent_tools.policy import (

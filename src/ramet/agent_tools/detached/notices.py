@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ramet.agent_tools.detached_ports import DetachedPorts, Notices
+from ramet.agent_tools.detached.ports import DetachedPorts, Notices
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Milestone
 from ramet.agent_tools.run_store import RunStore

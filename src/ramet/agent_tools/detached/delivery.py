@@ -6,9 +6,9 @@ again once the claim is a lease old: **at least once** (kill tests at `detached.
 
 from dataclasses import dataclass, field
 
-from ramet.agent_tools.detached_backbone import Backbone
-from ramet.agent_tools.detached_policy import LEASE_MS
-from ramet.agent_tools.detached_ports import DetachedPorts
+from ramet.agent_tools.detached.backbone import Backbone
+from ramet.agent_tools.detached.policy import LEASE_MS
+from ramet.agent_tools.detached.ports import DetachedPorts
 from ramet.agent_tools.detached_terms import NOTIFY_FINISH
 from ramet.agent_tools.detachment import SlotName
 from ramet.agent_tools.outputs import result_of

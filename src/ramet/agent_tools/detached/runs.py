@@ -2,14 +2,14 @@
 
 import logging
 
-from ramet.agent_tools.detached_backbone import TICK, Backbone
-from ramet.agent_tools.detached_delivery import Deliveries
-from ramet.agent_tools.detached_notices import MilestoneNotices
-from ramet.agent_tools.detached_policy import MANY_RUNS
-from ramet.agent_tools.detached_ports import DetachedPorts
-from ramet.agent_tools.detached_reconcile import Reconciler
+from ramet.agent_tools.detached.backbone import TICK, Backbone
+from ramet.agent_tools.detached.delivery import Deliveries
+from ramet.agent_tools.detached.notices import MilestoneNotices
+from ramet.agent_tools.detached.policy import MANY_RUNS
+from ramet.agent_tools.detached.ports import DetachedPorts
+from ramet.agent_tools.detached.reconcile import Reconciler
+from ramet.agent_tools.detached.watch import DetachedTasks
 from ramet.agent_tools.detached_terms import checked_terms
-from ramet.agent_tools.detached_watch import DetachedTasks
 from ramet.agent_tools.dispatch import Dispatcher, RunOrder
 from ramet.agent_tools.live_run import LiveRun
 from ramet.agent_tools.policy import cancellation

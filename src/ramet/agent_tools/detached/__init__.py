@@ -1,0 +1,1 @@
+"""Runs that a parent lets go of: terms, following, the tick, deliveries and notices."""
