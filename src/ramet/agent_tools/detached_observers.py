@@ -36,6 +36,13 @@ class DetachedObservers:
             if forget is not None:
                 forget()
 
+    def gone(self, error: Exception) -> None:
+        """Raise in everybody who waits: the parent's instance is gone."""
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
+
     def tell(self, run: StoredRun) -> None:
         """Give everybody who waits for a run its end."""
         for waiter in self._waiters.pop(run.run_id, set()):

@@ -51,6 +51,7 @@ class AgentTools:
             observers=DetachedObservers(),
         )
         self.detached = DetachedRuns(dispatcher, detached)
+        ports.fence.on_down(lambda: self._gone(ports.fence.error()))
         self._in_flight = in_flight
         self._dispatcher = dispatcher
         self._recovery = Recovery(ports=ports, dispatcher=dispatcher, tasks=tasks)
@@ -58,6 +59,10 @@ class AgentTools:
         self._cancellation = Cancellation(dispatcher=dispatcher, detached=self.detached)
         self._retention = Retention(ports=ports, dispatcher=dispatcher)
         self._look_up = LookUp(ports=ports, dispatcher=dispatcher)
+
+    def _gone(self, error: Exception) -> None:
+        self._in_flight.gone(error)
+        self._dispatcher.observers.gone(error)
 
     def note_unfinished(self) -> None:
         """Note what an earlier instance left unfinished; before `on_start`."""

@@ -21,6 +21,15 @@ class RunsInFlight:
         """The live run of that id, if there is one."""
         return self._live.get(run_id)
 
+    def gone(self, error: Exception) -> None:
+        """Raise in everybody who waits for a run: the instance that had it is gone.
+
+        Their own tasks need not end with it: an agent's object can be called from anywhere.
+        """
+        for live in self:
+            live.sealed.set()
+            live.fail(error)
+
     def add(self, live: LiveRun) -> None:
         """Take a run in."""
         self._live[live.run_id] = live

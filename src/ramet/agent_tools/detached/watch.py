@@ -50,8 +50,12 @@ class DetachedTasks:
         """
         begun: asyncio.Future[StoredRun] = asyncio.get_running_loop().create_future()
         self._feeds.pop(live.run_id, None)
-        self._own(live, lambda: self._new(live, input, begun), begun)
-        return await begun
+        self._own(live, lambda: self._new(live, input, begun))
+        forget = self.ports.fence.on_down(lambda: _lost(begun, self.ports.fence.error()))
+        try:
+            return await begun
+        finally:
+            forget()
 
     def attach(self, run: StoredRun, *, input: object = ABSENT) -> None:
         """Follow a run again unless somebody does; with the input its child can be started too."""
@@ -60,7 +64,7 @@ class DetachedTasks:
         if live.input is ABSENT:
             live.input = input
         if followed is None:
-            self._own(live, lambda: self._attached(live), None)
+            self._own(live, lambda: self._attached(live))
 
     def conclude(
         self, live: LiveRun, ending: Ending, *, counted: bool = True, deliver: bool = True
@@ -83,28 +87,16 @@ class DetachedTasks:
             self.deliveries.soon(run, "finish")
         return run
 
-    def _own(
-        self,
-        live: LiveRun,
-        work: Callable[[], Awaitable[None]],
-        begun: "asyncio.Future[StoredRun] | None",
-    ) -> None:
+    def _own(self, live: LiveRun, work: Callable[[], Awaitable[None]]) -> None:
         live.feed.on_signal = _Signals(self, live.run_id)
         self.tasks.in_flight.add(live)
-        self.ports.background.start(self._owned(live, work, begun), name=f"run {live.run_id}")
+        self.ports.background.start(self._owned(live, work), name=f"run {live.run_id}")
 
-    async def _owned(
-        self,
-        live: LiveRun,
-        work: Callable[[], Awaitable[None]],
-        begun: "asyncio.Future[StoredRun] | None",
-    ) -> None:
+    async def _owned(self, live: LiveRun, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         finally:
             self._forget(live)
-            if begun is not None and not begun.done():
-                begun.set_exception(self.ports.fence.error())
 
     async def _new(self, live: LiveRun, input: object, begun: "asyncio.Future[StoredRun]") -> None:
         try:
@@ -285,3 +277,8 @@ class _Signals:
 def _settle(begun: "asyncio.Future[StoredRun]", run: StoredRun) -> None:
     if not begun.done():
         begun.set_result(run)
+
+
+def _lost(begun: "asyncio.Future[StoredRun]", error: Exception) -> None:
+    if not begun.done():
+        begun.set_exception(error)
