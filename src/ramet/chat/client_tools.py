@@ -1,10 +1,11 @@
 """Takes what pages answer to tool calls: the first answer stands, is stored, then told to all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ramet.chat.continuation_store import Wish
 from ramet.chat.continuing import Continuing
+from ramet.chat.lapsing import LAPSED, has_gone_on
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.turn import Message
@@ -15,7 +16,7 @@ from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
 from ramet.core.public_errors import public_text
 from ramet.errors import ChunkTooLarge, StorageError
-from ramet.protocol import chunks, frames
+from ramet.protocol import chunks, frames, tool_parts
 from ramet.protocol.client_answers import answer_chunk, call_part
 from ramet.protocol.incoming import ToolApproval, ToolResult
 from ramet.protocol.messages import parts_of, with_parts
@@ -66,41 +67,66 @@ class ClientAnswers:
             text = public_text(error, self._ports.context.ids)
             connection.send_frame(frames.ramet_error(text))
             return
-        if not changed:
-            return
-        if answer.auto_continue:
-            self._park(connection.link)
-        self._continuing.recheck()
-        self._ports.waking.release()
+        if changed:
+            self._continuing.recheck()
+            self._ports.waking.release()
 
     def _take(self, sender: ClientLink, answer: ToolResult | ToolApproval) -> bool:
         place = self._place_of(answer.tool_call_id)
-        part = None if place is None else call_part(place.message, answer.tool_call_id)
-        chunk = None if part is None else answer_chunk(part, answer)
-        if place is None or chunk is None:
+        changes = () if place is None else self._changes(place, answer)
+        if place is None or not changes:
             return False
-        if answer.auto_continue:
+        goes_on = answer.auto_continue and not self._is_late(place)
+        if goes_on:
             self._ports.waking.promise()  # what is wished goes on although nobody comes back
         with self._ports.transcript.changing():
-            if answer.auto_continue:
+            if goes_on:
                 tools = answer.client_tools if isinstance(answer, ToolResult) else None
                 wish = Wish(message_id=str(place.message["id"]), client_tools=tools)
                 self._continuing.wish(wish, sender)
             if place.stored is not None and not place.streams:
-                self._ports.transcript.put(_with_chunk(place.stored, chunk))
-                self._keep_for_recovery(place.stored, chunk)
+                self._ports.transcript.put(_with_chunks(place.stored, changes))
+                self._keep_for_recovery(place.stored, changes)
         failpoint("chat.answer.stored")
-        self._show(place, chunk)
+        self._show(place, changes)
+        if goes_on:
+            self._park(sender)
         return True
 
-    def _show(self, place: _Place, chunk: JsonObject) -> None:
+    def _changes(self, place: _Place, answer: ToolResult | ToolApproval) -> Sequence[JsonObject]:
+        """What an answer comes to; nothing when the call is not open for it."""
+        part = call_part(place.message, answer.tool_call_id)
+        chunk = None if part is None else answer_chunk(part, answer)
+        if part is None or chunk is None:
+            return ()
+        if isinstance(answer, ToolResult):
+            return () if self._runs_here(place, part) else (chunk,)
+        if answer.approved and self._is_late(place):
+            return (chunk, chunks.tool_output_error(answer.tool_call_id, LAPSED))
+        return (chunk,)
+
+    def _is_late(self, place: _Place) -> bool:
+        return place.live is None and has_gone_on(self._ports.transcript, place.message)
+
+    def _runs_here(self, place: _Place, part: JsonObject) -> bool:
+        """Whether a call that a person is asked about is the server's: no page gives its output."""
+        if part.get("approval") is None:
+            return False
+        if self._ports.family.runs_approved:
+            return True
+        store = self._ports.continuation
+        asked = store.awaiting(str(place.message["id"])) if place.live is None else place.live.plan
+        return tool_parts.tool_name(part) not in {tool["name"] for tool in asked.client_tools}
+
+    def _show(self, place: _Place, changes: Sequence[JsonObject]) -> None:
         live = place.live
-        if live is not None and place.streams and live.write is not None:
-            live.write(chunk)
-        elif live is not None and live.answer is not None:
-            live.answer.add(chunk)
+        for chunk in changes:
+            if live is not None and place.streams and live.write is not None:
+                live.write(chunk)
+            elif live is not None and live.answer is not None:
+                live.answer.add(chunk)
         self._ports.clients.broadcast_frame(
-            frames.message_updated(_with_chunk(place.message, chunk))
+            frames.message_updated(_with_chunks(place.message, changes))
         )
 
     def _place_of(self, tool_call_id: str) -> _Place | None:
@@ -113,7 +139,7 @@ class ClientAnswers:
                 return _Place(message=message, stored=stored, live=live)
         return None if stored is None else _Place(message=stored, stored=stored, live=None)
 
-    def _keep_for_recovery(self, message: Message, chunk: JsonObject) -> None:
+    def _keep_for_recovery(self, message: Message, changes: Sequence[JsonObject]) -> None:
         """Give the log of a lost turn the answer too: the turn that goes on begins with the log."""
         ports = self._ports
         for turn in ports.turns.unfinished():
@@ -122,8 +148,12 @@ class ClientAnswers:
                 stream = ports.log.of_turn(turn.turn_id)
                 behind = stream.stream_id if stream is not None else live and live.plan.resumes
                 if behind:
-                    ports.log.append_behind(behind, chunks.chunk_body(chunk))
+                    for chunk in changes:
+                        ports.log.append_behind(behind, chunks.chunk_body(chunk))
 
 
-def _with_chunk(message: Message, chunk: JsonObject) -> Message:
-    return with_parts(message, apply_chunk_to_parts(parts_of(message), chunk))
+def _with_chunks(message: Message, changes: Sequence[JsonObject]) -> Message:
+    parts = parts_of(message)
+    for chunk in changes:
+        parts = apply_chunk_to_parts(parts, chunk)
+    return with_parts(message, parts)

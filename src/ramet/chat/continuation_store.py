@@ -53,6 +53,12 @@ class ContinuationStore:
         if self._values.has(ASKED_KEY):
             self._values.delete(ASKED_KEY)
 
+    def awaited(self) -> str | None:
+        """The answer that asks a page, if there is one."""
+        stored = loads_object(self._values.get(ASKED_KEY) or "") or {}
+        message_id = stored.get("messageId")
+        return message_id if isinstance(message_id, str) else None
+
     def awaiting(self, message_id: str) -> Awaiting:
         """What an answer was asked with."""
         stored = loads_object(self._values.get(ASKED_KEY) or "") or {}

@@ -3,12 +3,14 @@
 from typing import Final
 
 from ramet.chat.continuation_store import Wish
+from ramet.chat.lapsing import lapse
 from ramet.chat.ports import ChatPorts
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.connections.link import ClientLink
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
 from ramet.errors import StorageError
+from ramet.protocol import frames
 from ramet.protocol.client_answers import last_step_is_answered
 
 COALESCED_SECONDS: Final = 0.05
@@ -63,11 +65,20 @@ class Continuing:
             return
         last = self._ports.transcript.last()
         if last is None or last["id"] != wish.message_id:
-            self._ports.continuation.forget_wish()
+            self._give_up(wish)
         elif last_step_is_answered(last):
             self._due = True
             self._ports.waking.promise()
             self._ports.context.clock.call_later(COALESCED_SECONDS, self._begin)
+
+    def _give_up(self, wish: Wish) -> None:
+        """Forget what was wished: something has come behind the answer."""
+        transcript = self._ports.transcript
+        with transcript.changing():
+            self._ports.continuation.forget_wish()
+            changed = lapse(transcript, wish.message_id)
+        if changed is not None:
+            self._ports.clients.broadcast_frame(frames.message_updated(changed))
 
     def _idle(self) -> bool:
         return self._turns.busy() is None and self._ports.turns.recovering() is None

@@ -24,6 +24,8 @@ class ChatFamily:
     """Whether questions that are answered together become one message (TQ-019)."""
     resumes_steps: bool
     """Whether a lost answer goes on inside its last step; else what was open in it is closed."""
+    runs_approved: bool
+    """Whether all tools that need an approval run here; else those of the page may, too."""
     tells_abort_reason: bool
     """Whether the inspection of a cancelled run carries the reason as its error."""
     child_output: Callable[[Sequence[Message]], Output]
@@ -66,6 +68,7 @@ AI_CHAT = ChatFamily(
     takes_transcripts=True,
     joins_questions=True,
     resumes_steps=False,
+    runs_approved=False,
     tells_abort_reason=False,
     child_output=_latest_output,
     child_summary=_output_then_latest,
@@ -77,6 +80,7 @@ THINK = ChatFamily(
     takes_transcripts=False,
     joins_questions=False,
     resumes_steps=True,
+    runs_approved=True,
     tells_abort_reason=True,
     child_output=_no_output,
     child_summary=_first_then_output,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ramet.chat.continuation_store import Awaiting
+from ramet.chat.lapsing import lapse
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.turn import ChatResult, Message, StoredOutcome, TurnOutcome, TurnResult
@@ -153,8 +154,14 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message
 
 
 def _keep_awaiting(ports: ChatPorts, live: LiveTurn, message: Message | None) -> None:
-    """Keep what an answer was asked with that stops to ask a page; but nothing of a run's turn."""
+    """Keep what an answer was asked with that stops to ask a page; but nothing of a run's turn.
+
+    What was approved in the answer before and has not run will not run any more.
+    """
     plan = live.plan
+    asked = ports.continuation.awaited()
+    if asked is not None and asked != plan.assistant_message_id:
+        lapse(ports.transcript, asked)
     if message is None or plan.run_id is not None or not asks_client(message):
         ports.continuation.forget_awaiting()
         return

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import ramet
+from ramet.chat.lapsing import LAPSED
 from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol import types
@@ -282,6 +283,83 @@ async def test_an_approval_while_the_answer_still_streams_is_kept_with_it(harnes
     assert numbers == list(range(len(numbers)))
     await harness.advance(0.05)
     assert len(agent.turns) == 2
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_the_output_of_a_call_that_needs_an_approval_is_a_pages_only_if_the_tool_is(
+    harness: Harness,
+    named: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    tools: list[JsonValue] = [{"name": "danger"}] if named else []
+    client, agent = await asked_page(
+        harness, *called(name="danger"), approval(), body={"clientTools": tools}
+    )
+    await client.send(result(output="of the page"))
+    part = call_parts(agent.messages[-1])[0]
+    if named:
+        assert part["output"] == "of the page"
+    else:
+        assert part["state"] == "approval-requested"
+        assert client.of_type(types.MESSAGE_UPDATED) == []
+
+
+async def test_an_approval_behind_which_the_conversation_has_gone_on_ends_the_call(
+    harness: Harness,
+) -> None:
+    client, agent = await asked_page(harness, *called(name="danger"), approval())
+    await client.send(request("r2", [*agent.messages, user("u2", "never mind")]))
+    agent.give("All right", END)
+    await harness.settle()
+    await client.send(verdict(approved=True))
+    updated = client.of_type(types.MESSAGE_UPDATED)[-1]["message"]
+    assert updated == agent.messages[1]
+    part = call_parts(agent.messages[1])[0]
+    assert (part["state"], part["errorText"]) == ("output-error", LAPSED)
+    assert part["approval"] == {"id": "ap-c1", "approved": True}
+    await harness.advance(1)
+    assert len(agent.turns) == 2
+    assert not agent.has_pending_interaction()
+
+
+@pytest.mark.parametrize("wishes", [True, False])
+async def test_an_approved_call_that_a_question_came_before_is_ended(
+    harness: Harness,
+    wishes: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    client, agent = await asked_page(harness, *called("c1"), approval("c1"), *called("c2"))
+    await client.send({**verdict(approved=True), "autoContinue": wishes})
+    await client.send(request("r2", [*agent.messages, user("u2", "never mind")]))
+    agent.give("All right", END)
+    await harness.settle()
+    parts = call_parts(agent.messages[1])
+    assert [part["state"] for part in parts] == ["output-error", "input-available"]
+    assert parts[0]["errorText"] == LAPSED
+    assert transcripts(client)[-1] == agent.messages
+    assert len(agent.turns) == 2
+
+
+async def test_an_approved_call_that_a_stored_message_came_before_is_ended(
+    harness: Harness,
+) -> None:
+    client, agent = await asked_page(harness, *called("c1"), approval("c1"), *called("c2"))
+    await client.send(verdict(approved=True))
+    await agent.persist_messages([*agent.messages, user("u2", "by the way")])
+    await client.send(result("c2"))
+    parts = call_parts(agent.messages[1])
+    assert [part["state"] for part in parts] == ["output-error", "output-available"]
+    assert client.of_type(types.MESSAGE_UPDATED)[-1]["message"] == agent.messages[1]
+
+
+async def test_a_late_answer_does_not_take_the_place_of_what_is_to_go_on(harness: Harness) -> None:
+    client, agent = await asked_page(harness)
+    await client.send(request("r2", [*agent.messages, user("u2", "never mind")]))
+    agent.give({"type": "start-step"}, *called("c2"), *called("c3"), END)
+    await harness.settle()
+    await client.send(result("c2"))
+    await client.send(result("c1"))
+    await client.send(result("c3", autoContinue=False))
+    await harness.advance(0.05)
+    assert [turn.trigger for turn in agent.turns] == ["ws-chat", "ws-chat", "auto-continuation"]
 
 
 async def test_what_was_to_go_on_goes_on_after_a_crash(harness: Harness) -> None:

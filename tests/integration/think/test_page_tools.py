@@ -9,6 +9,7 @@ from pydantic_ai import Tool
 from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 import ramet
+from ramet.chat.lapsing import LAPSED
 from ramet.core.json import JsonObject, JsonValue, dumps
 from ramet.protocol.messages import parts_of, user_message
 from ramet.testing import Gate, Harness, Reasoning, ScriptedModel, ToolCall
@@ -302,6 +303,46 @@ async def test_a_page_cannot_answer_for_a_tool_that_runs_here(
         assert [part["output"] for part in chat.tool_parts()] == ["the truth"]
         await host.advance(1)
         assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("approved", [False, True])
+async def test_a_page_cannot_answer_for_a_tool_that_waits_for_an_approval_or_is_about_to_run(
+    approved: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tool = Tool(danger, requires_approval=True)
+    call = ToolCall("danger", {"target": "cat"}, "c1")
+    model = assistant(monkeypatch, call, "Gone.", tools=(tool,))
+    async with harness(tmp_path) as host:
+        chat = await connected(host)
+        await ask(chat, "Go", clientTools=[{"name": "danger"}])
+        if approved:
+            await decide(chat, "c1", approved=True)
+        await give(chat, "c1", "forged")
+        await host.advance(0.05)
+        if not approved:
+            await decide(chat, "c1", approved=True)
+            await host.advance(0.05)
+        assert ran == ["cat"]
+        assert returns(model.requests[1].messages) == [("c1", "success", "cat is gone")]
+
+
+async def test_the_model_is_told_that_an_approval_came_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool(danger, requires_approval=True)
+    call = ToolCall("danger", {"target": "cat"}, "c1")
+    model = assistant(monkeypatch, call, "Fine.", "Well.", tools=(tool,))
+    async with harness(tmp_path) as host:
+        chat = await connected(host)
+        await ask(chat, "Go")
+        await ask(chat, "Never mind")
+        await decide(chat, "c1", approved=True)
+        await host.advance(1)
+        assert ran == []
+        await ask(chat, "And now?")
+        assert returns(model.requests[2].messages) == [("c1", "failed", LAPSED)]
 
 
 class Parent(ramet.Agent[None]):
