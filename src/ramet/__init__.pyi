@@ -38,6 +38,7 @@ from ramet.core.options import RetryOptions as RetryOptions
 from ramet.core.paths import AgentPath as AgentPath
 from ramet.core.signals import AbortController as AbortController
 from ramet.core.signals import AbortSignal as AbortSignal
+from ramet.errors import NotJson as NotJson
 from ramet.errors import RametError as RametError
 from ramet.fibers.records import FiberContext as FiberContext
 from ramet.fibers.records import FiberInspection as FiberInspection
@@ -55,5 +56,6 @@ from ramet.think.hooks import ToolCallInfo as ToolCallInfo
 from ramet.think.hooks import ToolCallResult as ToolCallResult
 from ramet.think.idempotent import idempotent as idempotent
 from ramet.think.submission_records import Submission as Submission
+from ramet.think.submission_records import SubmitResult as SubmitResult
 from ramet.think.think import Think as Think
 from ramet.think.turn_modes import TurnCallback as TurnCallback

@@ -34,6 +34,7 @@ RametError
 │   └── RunBelongsToAnother   one run id, two classes or two questions
 ├── FiberError
 │   └── NoCurrentFiber        `stash` outside a fiber
+├── NotJson                   a value that JSON cannot carry, or a text that is not JSON
 ├── StorageError
 │   └── DatabaseUnusable      the file cannot be opened, read or written
 ├── ClientError               something about an `AgentClient`
@@ -202,6 +203,10 @@ class FiberError(RametError):
 
 class NoCurrentFiber(FiberError):
     """The running code belongs to no fiber."""
+
+
+class NotJson(RametError, ValueError):
+    """A value that JSON cannot carry, or a text that is not JSON."""
 
 
 class StorageError(RametError):

@@ -15,6 +15,8 @@ from ramet.web.server import SOCKET_FRAME_BYTES, ServeOptions, serve
 _ELSEWHERE = {"demo": "ramet.demo.command"}
 """Commands that bring modules of their own, which are loaded only for them."""
 
+LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
+
 
 class Commands(click.Group):
     """The subcommands; what ramet itself raises is one sentence on stderr and exit code 1."""
@@ -42,7 +44,9 @@ class Commands(click.Group):
 @click.version_option(package_name="ramet", prog_name="ramet")
 def main() -> None:
     """Durable agents that use other agents as tools."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
 
 
 @main.command("serve")
@@ -50,12 +54,22 @@ def main() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", default=8000, show_default=True, help="The port; 0 takes a free one.")
 @click.option("--data", type=click.Path(path_type=Path), help="Where the agents are stored.")
-def serve_command(target: str, host: str, port: int, data: Path | None) -> None:  # noqa: PLR0917 - click's way
+@click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS, case_sensitive=False),
+    default="warning",
+    show_default=True,
+    help="From where on records are logged, to standard error.",
+)
+def serve_command(  # noqa: PLR0917 - click's way
+    target: str, host: str, port: int, data: Path | None, log_level: str
+) -> None:
     """Serve the application APP of MODULE until SIGTERM.
 
     Running turns get the app's grace period before the sockets close; a second signal stops it
     at once.
     """
+    logging.getLogger().setLevel(log_level.upper())
     if data is not None:
         os.environ[DATA_VARIABLE] = str(data)
     app = load_application(target)

@@ -50,7 +50,7 @@ class Request:
         return b"".join([piece async for piece in self.stream()])
 
     async def json(self) -> JsonValue:
-        """The whole body as JSON; raises `ramet.core.json.NotJson` when it is not."""
+        """The whole body as JSON; raises `ramet.NotJson` when it is not."""
         return loads(await self.body())
 
 

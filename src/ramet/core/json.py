@@ -14,6 +14,8 @@ import orjson
 from pydantic import BaseModel
 from pydantic import JsonValue as JsonValue  # exported: every module takes it from here
 
+from ramet.errors import NotJson as NotJson  # exported, beside what raises it
+
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 DEPTH_LEFT_FOR_FRAMES = 16
@@ -22,10 +24,6 @@ DEPTH_LEFT_FOR_FRAMES = 16
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
-class NotJson(ValueError):
-    """A value that JSON cannot carry, or a text that is not JSON."""
 
 
 def dumps(value: object) -> str:

@@ -228,3 +228,13 @@ async def test_an_application_that_mounts_agents_is_served_too(tmp_path: Path) -
 
     assert code == 1001
     assert (tmp_path / "agents").is_dir()
+
+
+async def test_log_level_decides_what_is_written_with_the_time(tmp_path: Path) -> None:
+    talk = "import logging\nlogging.getLogger('mine').info('loaded')\napp = 3\n"
+    (tmp_path / "talk.py").write_text(talk)
+    line = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO mine: loaded$", re.MULTILINE)
+    _, quiet = await run("serve", "talk:app", cwd=tmp_path)
+    _, loud = await run("serve", "talk:app", "--log-level", "info", cwd=tmp_path)
+    assert "loaded" not in quiet
+    assert line.search(loud), loud
