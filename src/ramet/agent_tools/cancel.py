@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ramet.agent_tools.arguments import check_id
 from ramet.agent_tools.children import in_time
 from ramet.agent_tools.detached.runs import DetachedRuns
 from ramet.agent_tools.dispatch import Dispatcher
@@ -21,8 +22,10 @@ class Cancellation:
         A child that was not started yet is stopped as soon as it is.
 
         Raises:
+            InvalidArguments: That can be no run id.
             Exception: What the child raised; `TimeoutError` when it did not answer.
         """
+        check_id("run_id", run_id)
         run = self.dispatcher.runs.get(run_id)
         if run is None or run.status in HARD_TERMINAL:
             return

@@ -8,7 +8,6 @@ from typing import Final, get_args
 
 from ramet.agent_tools.detached_options import Detached, Milestones, Notify
 from ramet.agent_tools.detachment import Detachment, MilestoneMode, MilestoneWishes
-from ramet.core.durations import seconds_of
 from ramet.core.options import AgentOptions
 from ramet.errors import InvalidArguments
 
@@ -85,23 +84,32 @@ def _source(notify: object) -> str | None:
 
 
 def _max_budget(asked: object, options: AgentOptions) -> int | None:
-    seconds = _seconds("max_budget", asked, options.detached_max_budget)
-    if asked is not None and seconds == 0:
+    if asked is None:
+        return _milliseconds(options.detached_max_budget)
+    seconds = _seconds("max_budget", asked)
+    if not seconds > 0:
         raise ValueError(f"max_budget must be a positive number of seconds, not {asked!r}")
     return _milliseconds(seconds)
 
 
 def _no_progress(asked: object, options: AgentOptions) -> int | None:
-    default = options.detached_no_progress_budget
-    return _milliseconds(_seconds("no_progress_budget", asked, default))
-
-
-def _seconds(name: str, asked: object, default: float) -> float:
     if asked is None:
-        return default
-    if isinstance(asked, bool) or not isinstance(asked, int | float | timedelta):
+        return _milliseconds(options.detached_no_progress_budget)
+    seconds = _seconds("no_progress_budget", asked)
+    if not seconds >= 0:
+        raise ValueError(f"no_progress_budget must be zero or more seconds, not {asked!r}")
+    return _milliseconds(seconds)
+
+
+def _seconds(name: str, asked: object) -> float:
+    if isinstance(asked, timedelta):
+        return asked.total_seconds()
+    if isinstance(asked, bool) or not isinstance(asked, int | float):
         raise InvalidArguments(f"{name} is in seconds or a timedelta, not {asked!r}")
-    return seconds_of(asked, name=name)
+    try:
+        return float(asked)
+    except OverflowError as error:
+        raise InvalidArguments(f"{name} is too large a number of seconds") from error
 
 
 def _milliseconds(seconds: float) -> int | None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ramet.agent_tools.arguments import check_id, check_signal
 from ramet.agent_tools.carry_out import RunTasks
 from ramet.agent_tools.children import Child, check_adapter, in_time
 from ramet.agent_tools.detached_observers import DetachedObservers
@@ -86,6 +87,7 @@ class Dispatcher:
             NotJson: The preview or the display is nothing JSON can carry.
             Exception: What `on_agent_tool_start` or the child's start raised.
         """
+        check_signal(signal)
         checked = self.check(order)
         known = self.known(checked)
         if known is not None and known.detached:
@@ -268,8 +270,8 @@ def _check_arguments(order: RunOrder) -> None:
         raise InvalidArguments(f"run_agent_tool takes an agent class, not {order.cls!r}")
     for name in ("run_id", "parent_tool_call_id"):
         value: object = getattr(order, name)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidArguments(f"{name} must be a text that is not empty, not {value!r}")
+        if value is not None:
+            check_id(name, value)
     if isinstance(order.output, str):
         raise InvalidArguments(f"output must be a type, not the text {order.output!r}")
     place: object = order.display_order

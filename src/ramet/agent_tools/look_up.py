@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ramet.agent_tools.arguments import asked_statuses, check_id
 from ramet.agent_tools.children import in_time
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.agent_tools.outputs import result_of
@@ -23,6 +24,7 @@ class LookUp:
 
     def has(self, cls: type | str, run_id: str) -> bool:
         """Whether there is a run of that class and id; both must match (AT-334)."""
+        check_id("run_id", run_id)
         run = self.dispatcher.runs.get(run_id)
         return run is not None and self._name(run.agent_type) == self._name(cls)
 
@@ -34,10 +36,12 @@ class LookUp:
         parent_tool_call_id: str | None,
     ) -> list[RunInfo]:
         """The runs that fit all that is given, oldest first."""
+        if parent_tool_call_id is not None:
+            check_id("parent_tool_call_id", parent_tool_call_id)
         runs = self.dispatcher.runs.matching(
             agent_type=None if cls is None else self._name(cls),
             parent_tool_call_id=parent_tool_call_id,
-            statuses=(status,) if isinstance(status, str) else status,
+            statuses=asked_statuses(status),
         )
         return [run.info() for run in runs]
 
@@ -46,6 +50,7 @@ class LookUp:
 
         A run that the parent lost sight of, and that has ended after all, takes its end now.
         """
+        check_id("run_id", run_id)
         run = self.dispatcher.runs.get(run_id)
         if run is None:
             return None

@@ -24,10 +24,18 @@ def input_preview(input: object, given: object = None) -> JsonValue | Absent:
     try:
         text = dumps(input)
     except NotJson:
-        return _sendable(str(input)[:PREVIEW_LENGTH])
+        return _sendable(_told(input)[:PREVIEW_LENGTH])
     if len(text) <= PREVIEW_LENGTH:
         return loads(text)
     return text[: PREVIEW_LENGTH - len(ELLIPSIS)] + ELLIPSIS
+
+
+def _told(input: object) -> str:
+    """What Python says of an input that is no JSON; it may be too deep for that as well."""
+    try:
+        return str(input)
+    except RecursionError:
+        return f"{type(input).__name__} (nested too deeply)"
 
 
 def _sendable(text: str) -> str:

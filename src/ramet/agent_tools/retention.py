@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from ramet.agent_tools.arguments import asked_statuses
 from ramet.agent_tools.dispatch import Dispatcher
 from ramet.agent_tools.policy import CLEARING
 from ramet.agent_tools.ports import AgentToolPorts
@@ -25,7 +26,7 @@ class Retention:
         status: RunStatus | Sequence[RunStatus] | None,
     ) -> int:
         """Clear the runs that fit, oldest first; returns how many (AT-325 … AT-332)."""
-        statuses = (status,) if isinstance(status, str) else status
+        statuses = asked_statuses(status)
         before = None if older_than is None else self._instant(older_than)
         runs = self.dispatcher.runs.matching(statuses=statuses, started_before=before)
         for run in runs:

@@ -52,7 +52,7 @@ class ChatChild:
         known = self.inspect(run_id)
         if known is not None:
             return known
-        value = to_json_strict(input)
+        value = _as_json(input)
         formatted = await self._ports.hooks.tool_input(value, ChildRun(run_id=run_id, input=value))
         known = self.inspect(run_id)
         if known is not None:
@@ -316,3 +316,10 @@ def _as_message(formatted: object, run_id: str) -> Message:
         if isinstance(message, dict) and isinstance(message.get("parts"), list):
             return {"id": input_message_id(run_id), "role": "user", **message}
     raise UnknownModelResult("format_agent_tool_input must give a text or a message with parts")
+
+
+def _as_json(input: object) -> JsonValue:
+    try:
+        return to_json_strict(input)
+    except NotJson as error:
+        raise NotJson(f"The input of the run cannot be written as JSON: {error}") from error

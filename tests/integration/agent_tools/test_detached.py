@@ -123,7 +123,7 @@ async def test_notify_is_ignored_where_there_is_no_chat(office: Office) -> None:
         ({"on_finish": "nothing"}, MethodNotFound, "Boss has no method 'nothing'"),
         ({"on_finish": lambda run, result: None}, InvalidArguments, "only a name can be stored"),
         ({"on_finish": "_cfDetachedNotifyFinish"}, MethodNotFound, "_cfDetachedNotifyFinish"),
-        ({"max_budget": -1}, ValueError, "max_budget must be zero or more seconds, not -1"),
+        ({"max_budget": -1}, ValueError, "max_budget must be a positive number of seconds, not -1"),
         ({"max_budget": 0}, ValueError, "max_budget must be a positive number of seconds, not 0"),
         ({"max_budget": math.nan}, ValueError, "max_budget .* not nan"),
         ({"max_budget": "1h"}, InvalidArguments, "max_budget .* not '1h'"),

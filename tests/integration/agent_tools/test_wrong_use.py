@@ -7,6 +7,7 @@ import pytest
 
 import ramet
 from ramet.agent_tools.records import Inspection, StoredChunk
+from ramet.core.json import NotJson
 from ramet.errors import InvalidArguments
 from ramet.testing import Harness
 
@@ -37,6 +38,10 @@ class Liar(ramet.Agent[None]):
 
 class HalfEmoji(Liar):
     summary = "\udce9"
+
+
+class Chat(ramet.AIChatAgent):
+    """A child that keeps what it is asked."""
 
 
 class Parent(ramet.Agent[None]):
@@ -72,6 +77,19 @@ async def test_a_result_that_cannot_be_stored_ends_its_run_all_the_same(
         ({"display_order": 2**70}, "display_order must be a whole number"),
         ({"output": "Facts"}, "output must be a type, not the text 'Facts'"),
         ({"detached": "yes"}, "detached is True, False or a ramet.Detached, not 'yes'"),
+        ({"signal": 5}, "signal must be a ramet.AbortSignal, not 5"),
+        ({"signal": 5, "detached": True}, "signal must be a ramet.AbortSignal, not 5"),
+        ({"run_id": "\ud83c"}, "run_id must be valid Unicode, not '.ud83c'"),
+        ({"run_id": "\ud83c", "detached": True}, "run_id must be valid Unicode"),
+        ({"parent_tool_call_id": "\ud83c"}, "parent_tool_call_id must be valid Unicode"),
+        (
+            {"detached": ramet.Detached(max_budget=10**400)},
+            "max_budget is too large a number of seconds",
+        ),
+        (
+            {"detached": ramet.Detached(no_progress_budget=-(10**400))},
+            "no_progress_budget is too large a number of seconds",
+        ),
         ({"cls": "Liar"}, "run_agent_tool takes an agent class, not 'Liar'"),
     ],
 )
@@ -84,3 +102,56 @@ async def test_arguments_of_a_wrong_kind_are_refused_before_anything_is_written(
         with pytest.raises(InvalidArguments, match=sentence):
             await parent.run_agent_tool(cls, input={}, **arguments)
         assert h.rows(Parent, "p", "SELECT * FROM cf_agent_tool_runs") == []
+
+
+@pytest.mark.parametrize("status", ["foo", ["completed", "foo"]])
+async def test_a_status_that_no_run_has_is_refused(tmp_path: Path, status: Any) -> None:
+    async with harness(tmp_path) as h:
+        parent = await h.agent(Parent, "p")
+        await parent.run_agent_tool(Liar, input={})
+        sentence = (
+            "'foo' is not one of the statuses "
+            "aborted, completed, error, interrupted, running, starting"
+        )
+        with pytest.raises(InvalidArguments, match=sentence):
+            parent.list_agent_tool_runs(status=status)
+        with pytest.raises(InvalidArguments, match=sentence):
+            await parent.clear_agent_tool_runs(status=status)
+        assert len(parent.list_agent_tool_runs()) == 1
+        assert len(parent.list_agent_tool_runs(status=["completed", "error"])) == 1
+        assert parent.list_agent_tool_runs(status="running") == []
+
+
+async def test_what_can_be_no_id_is_refused_where_runs_are_looked_for(tmp_path: Path) -> None:
+    async with harness(tmp_path) as h:
+        parent = await h.agent(Parent, "p")
+        half = "\ud83c"
+        with pytest.raises(InvalidArguments, match="run_id must be valid Unicode"):
+            await parent.inspect_agent_tool(half)
+        with pytest.raises(InvalidArguments, match="run_id must be valid Unicode"):
+            await parent.cancel_agent_tool(half)
+        with pytest.raises(InvalidArguments, match="run_id must be valid Unicode"):
+            parent.has_agent_tool_run(Liar, half)
+        with pytest.raises(InvalidArguments, match="parent_tool_call_id must be valid Unicode"):
+            parent.list_agent_tool_runs(parent_tool_call_id=half)
+
+
+def nested(levels: int) -> list[Any]:
+    """Lists in lists."""
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("detached", [True, False])
+@pytest.mark.parametrize("wrong", [{"n": object()}, nested(300), nested(100_000)])
+async def test_an_input_that_a_chat_cannot_keep_is_named(
+    tmp_path: Path, *, wrong: object, detached: Any
+) -> None:
+    async with Harness(agents=[Parent], sub_agents=[Chat], data_dir=tmp_path) as h:
+        parent = await h.agent(Parent, "p")
+        with pytest.raises(NotJson, match="The input of the run cannot be written as JSON: "):
+            await parent.run_agent_tool(Chat, input=wrong, detached=detached)
+        (row,) = h.rows(Parent, "p", "SELECT status FROM cf_agent_tool_runs")
+        assert row["status"] == "error"

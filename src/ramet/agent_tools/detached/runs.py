@@ -2,6 +2,7 @@
 
 import logging
 
+from ramet.agent_tools.arguments import check_signal
 from ramet.agent_tools.detached.backbone import TICK, Backbone
 from ramet.agent_tools.detached.delivery import Deliveries
 from ramet.agent_tools.detached.notices import MilestoneNotices
@@ -73,6 +74,7 @@ class DetachedRuns:
             RunBelongsToAnother: The run id is taken by another class or question, or is awaited.
             Exception: What `on_agent_tool_start` or the child's start raised.
         """
+        check_signal(signal)
         if order.output is not None:
             raise InvalidArguments(
                 f"A detached run gives its output as it comes: leave out output={order.output!r}"
