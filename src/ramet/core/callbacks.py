@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -15,6 +16,28 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 class CancelledInside(RuntimeError):
     """A callback ended as cancelled although nobody had cancelled it."""
+
+
+@contextmanager
+def exits_as_errors() -> Iterator[None]:
+    """Run code of users in the block: what would end the server, or a task unheard, is an error.
+
+    Cancellation and Ctrl-C pass.
+
+    Raises:
+        RuntimeError: In place of `SystemExit`, `GeneratorExit` and what else is no `Exception`.
+    """
+    task = _running_task()
+    try:
+        yield
+    except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except GeneratorExit as error:
+        if task is None or _running_task() is not task:
+            raise  # the coroutine itself is being thrown away
+        raise RuntimeError(_exit_text(error)) from error
+    except BaseException as error:
+        raise RuntimeError(_exit_text(error)) from error
 
 
 def callback_name(agent: object, method: object, *, gives: int) -> str:
@@ -51,15 +74,30 @@ async def run_callback(callback: Callback, arguments: Sequence[object]) -> objec
 
     Raises:
         CancelledInside: It ended as cancelled by itself, which must not look like our own end.
+        RuntimeError: It called `sys.exit`, or raised something else that is no error.
     """
     try:
-        result = callback(*arguments[: _most_arguments(callback)])
-        return await result if isinstance(result, Awaitable) else result
+        with exits_as_errors():
+            result = callback(*arguments[: _most_arguments(callback)])
+            return await result if isinstance(result, Awaitable) else result
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         raise CancelledInside("It ended as cancelled, but nobody had cancelled it") from error
+
+
+def _exit_text(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r}) was called in an agent"
+    return f"{type(error).__name__} was raised in an agent"
+
+
+def _running_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 def _is_bound_to(agent: object, method: object) -> bool:

@@ -56,8 +56,10 @@ async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
                 failure = RuntimeError(f"the function raised StopIteration: {error}")
             except SystemExit as error:
                 failure = RuntimeError(f"the function called sys.exit({error.code!r})")
-            except BaseException as error:  # noqa: BLE001 - the caller gets it, whatever it is
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller gets it, whatever it is
                 failure = error
+            except BaseException as error:  # noqa: BLE001 - nobody's Ctrl-C comes to a thread
+                failure = RuntimeError(f"the function raised {type(error).__name__}: {error}")
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failure)
 

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from ramet.core.callbacks import exits_as_errors
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject, dumps, loads
 from ramet.core.payloads import dump_payload
@@ -161,7 +162,8 @@ class FiberRunner:
         )
         token = _current.set(fiber)
         try:
-            return await function(context)
+            with exits_as_errors():
+                return await function(context)
         finally:
             _current.reset(token)
 

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ramet.agent.build import BuiltAgent
+from ramet.core.callbacks import exits_as_errors
 from ramet.core.current import Current, set_base
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
@@ -65,10 +66,8 @@ class InstanceTasks:
 
 async def _staying(work: Coroutine[object, object, T]) -> T:
     """Run code of users, which must not end the server by `sys.exit`."""
-    try:
+    with exits_as_errors():
         return await work
-    except SystemExit as error:
-        raise RuntimeError(f"sys.exit({error.code!r}) was called in an agent") from error
 
 
 def new_task(

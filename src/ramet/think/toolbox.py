@@ -12,6 +12,7 @@ from pydantic_ai.tool_manager import ToolManager
 from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset
 
+from ramet.core.callbacks import exits_as_errors
 from ramet.core.ids import Ids
 from ramet.core.ports import Background
 from ramet.core.public_errors import public_text
@@ -132,10 +133,11 @@ class Toolbox:
         """
         call = replace(planned.call, tool_call_id=planned.wire_id)
         try:
-            await self._hooks.starting_call(planned.info)
-            outcome = await self._run(planned, call, approved=approved)
-            if isinstance(outcome, ToolOutcome):
-                await self._hooks.finished_call(planned.info, outcome.info)
+            with exits_as_errors():
+                await self._hooks.starting_call(planned.info)
+                outcome = await self._run(planned, call, approved=approved)
+                if isinstance(outcome, ToolOutcome):
+                    await self._hooks.finished_call(planned.info, outcome.info)
         except CallDeferred:
             return OpenCall(planned=planned)
         except ApprovalRequired:
