@@ -38,6 +38,7 @@ def public_text(error: BaseException, ids: Ids) -> str:
 
     An exception of the user's own code (and of Python) speaks for itself. One from a library or
     from ramet's insides becomes a fixed sentence with an id; the log has the whole under that id.
+    Whatever is told, the log has the traceback, unless ramet refused what the caller asked for.
     """
     if isinstance(error, RametError) and error.public:
         return own_words(error)
@@ -45,7 +46,9 @@ def public_text(error: BaseException, ids: Ids) -> str:
         error_id = ids.error_id()
         _log.error("Internal error %s", error_id, exc_info=error)
         return f"Something went wrong inside the server (error {error_id})"
-    return own_words(error) or UNKNOWN_ERROR
+    text = own_words(error)
+    _log.warning("A caller was told: %s", text or UNKNOWN_ERROR, exc_info=error)
+    return text or UNKNOWN_ERROR
 
 
 def own_words(error: BaseException) -> str:

@@ -81,11 +81,15 @@ def interval_timing(every: object, now_ms: int) -> Timing:
 
 
 def next_time(timing: Timing, completed_ms: int) -> int | None:
-    """When a schedule that was carried out is due again; None when it is done with (SC-016 ff.)."""
+    """When a schedule that was carried out is due again; None when it is done with (SC-016 ff.).
+
+    An interval counts from the whole second in which its call ended, so that a short call keeps
+    the period: every 5 seconds is not every 6.
+    """
     if timing.cron is not None:
         return next_match(timing.cron, completed_ms // 1000)
     if timing.interval_seconds is not None:
-        return _after(completed_ms, timing.interval_seconds)
+        return _after(completed_ms // 1000 * 1000, timing.interval_seconds)
     return None
 
 

@@ -214,7 +214,14 @@ def test_what_comes_after_an_execution_depends_on_the_kind() -> None:
     assert next_time(timing_of(5, NOW_MS), ended_ms) is None
     assert next_time(timing_of(NOW, NOW_MS), ended_ms) is None
     assert next_time(timing_of("* * * * *", NOW_MS), ended_ms) == epoch(2026, 11, 30, 12, 2)
-    assert next_time(interval_timing(10, NOW_MS), ended_ms) == epoch(2026, 11, 30, 12, 1, 41)
+    assert next_time(interval_timing(10, NOW_MS), ended_ms) == epoch(2026, 11, 30, 12, 1, 40)
+
+
+@pytest.mark.behaviour("SC-018")
+@pytest.mark.parametrize("took_ms", [0, 1, 30, 999])
+def test_a_short_call_keeps_the_period_of_its_interval(took_ms: int) -> None:
+    timing = interval_timing(5, NOW_MS)
+    assert next_time(timing, timing.time * 1000 + took_ms) == timing.time + 5
 
 
 @pytest.mark.behaviour("SC-021", "SC-022")

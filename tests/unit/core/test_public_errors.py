@@ -1,0 +1,32 @@
+"""What callers are told of errors, and what the log has of them."""
+
+import logging
+
+import pytest
+
+from ramet.core.ids import Ids
+from ramet.core.public_errors import public_text
+from ramet.errors import InvalidArguments
+
+
+def raised(error: Exception) -> Exception:
+    try:
+        raise error
+    except Exception as caught:  # noqa: BLE001 - it is the one that was given
+        return caught
+
+
+def test_the_log_has_the_traceback_of_what_a_caller_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert public_text(raised(ZeroDivisionError("division by zero")), Ids()) == (
+        "division by zero"
+    )
+    assert "A caller was told: division by zero" in caplog.text
+    assert "in raised" in caplog.text
+
+
+def test_what_ramet_refuses_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert public_text(raised(InvalidArguments("no")), Ids()) == "no"
+    assert not caplog.records
