@@ -16,11 +16,12 @@ _NOT_THERE = (
 
 
 class Answers:
-    """The open answers of one chat, by the request that they answer now.
+    """The open answers of one chat, by the request that they answer now, in the order asked.
 
     On a new socket the server is asked what it is at. An answer that it does not name has ended, or
     stands in a queue: its request is acknowledged as soon as that cannot harm, and the server sends
-    what there is of it. A turn that was lost goes on under another request, which is offered.
+    what there is of it. A turn that was lost goes on under another request, which is offered; lost
+    turns go on in the order in which they were asked.
     """
 
     def __init__(self, transcript: Transcript, post: Callable[[str], None], ids: Ids) -> None:
@@ -85,7 +86,7 @@ class Answers:
         self._post(dumps({"type": types.STREAM_RESUME_REQUEST, "probeId": probe_id}))
 
     def look_again(self) -> None:
-        """Ask once more, when something has ended and there is an answer that nobody sends."""
+        """Ask once more, when something has changed and there is an answer that nobody sends."""
         if self._stranger is not None and any(self._unattached()):
             self._stranger = None
             self.probe()
@@ -125,7 +126,7 @@ class Answers:
         answer = self._open.get(request_id)
         if answer is None:
             if frame.get("done") is True:
-                self.look_again()
+                self._over_elsewhere(request_id, frame)
             return
         answer.attached = True
         body, seq = text_at(frame, "body") or "", frame.get("seq")
@@ -158,8 +159,28 @@ class Answers:
         if message["id"] and message["parts"] and not answer.cleared:
             self._transcript.put(message)
         answer.end(frame, error)
-        if self._stranger is None and any(self._unattached()):
+        if self._stranger is not None:
+            self._adopt(self._stranger)
+        elif self._waits():
             self.probe()
+
+    def _over_elsewhere(self, request_id: str, frame: JsonObject) -> None:
+        """Note that a request has ended that nobody here follows.
+
+        If it answers the questions of a lost answer it went on for that one, and is sent again.
+        """
+        answered = frame.get("messageIds")
+        for answer in tuple(self._open.values()):
+            if answer.recovering and answered and answered == [*answer.message_ids]:
+                self._hand_over(answer, request_id)
+                return
+        if self._waits():
+            self._stranger = None
+            self.probe()
+
+    def _waits(self) -> bool:
+        """Whether there is an answer that nobody sends now."""
+        return any(not each.attached or each.recovering for each in self._open.values())
 
     def _end_as_stored(self, answer: Answer) -> None:
         """End an answer that went on and ended while this client was away, by the transcript."""
@@ -167,16 +188,30 @@ class Answers:
         answer.end_with(self._transcript.answer_to(answer.message_ids))
 
     def _adopt(self, request_id: str) -> None:
-        """Let a request that nobody here has made go on for the first answer that was lost."""
-        for answer in self._open.values():
-            if answer.recovering and self._transcript.ends_with(answer.message_ids):
-                break
-        else:
-            return
-        self.forget(answer)
+        """Let a request that nobody here has made go on for the first answer that was lost.
+
+        Not while one that was asked before may turn out to be lost.
+        """
+        answers = tuple(self._open.values())
+        for at, answer in enumerate(answers):
+            if answer.recovering:
+                asked = [each for later in answers[at:] for each in later.message_ids]
+                if self._transcript.ends_with(asked):
+                    self._hand_over(answer, request_id)
+                return
+            if not answer.attached:
+                return
+
+    def _hand_over(self, answer: Answer, request_id: str) -> None:
+        """Follow the request that goes on for a lost answer, which keeps its place."""
+        before = answer.request_id
         answer.follow(request_id)
-        self.keep(answer)
-        self._stranger = None
+        answer.attached = True
+        self._open = {
+            (request_id if known == before else known): each for known, each in self._open.items()
+        }
+        if self._stranger == request_id:
+            self._stranger = None
         self._acknowledge(request_id)
 
     def _acknowledge(self, request_id: str) -> None:

@@ -69,6 +69,20 @@ async def test_an_answer_goes_on_in_the_next_process(restarted: Restarted, agent
     assert text == outcome.text.replace("\n", "")
 
 
+@pytest.mark.behaviour("D4")
+async def test_two_questions_that_wait_are_both_answered_by_the_next_process(
+    restarted: Restarted,
+) -> None:
+    async with chat(restarted, "ThinkAgent") as client:
+        replies = [await client.chat("say 20 20"), await client.chat("say 20 20")]
+        await anext(replies[0])
+        await asyncio.to_thread(restarted.again)
+        outcomes = [await reply.result() for reply in replies]
+
+    assert [outcome.status for outcome in outcomes] == ["completed"] * 2
+    assert all(outcome.text.replace("\n", "").endswith("w20") for outcome in outcomes)
+
+
 @pytest.mark.behaviour("AT-161")
 async def test_runs_go_on_in_the_next_process(restarted: Restarted) -> None:
     async with chat(restarted, "ThinkAgent") as client:

@@ -556,6 +556,56 @@ async def test_a_lost_turn_that_went_on_and_ended_meanwhile_is_taken_from_the_tr
     assert (outcome.status, outcome.text) == ("completed", "all of it")
 
 
+@pytest.mark.behaviour("D4")
+async def test_lost_turns_go_on_in_the_order_of_their_questions_whichever_end_is_known_first(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    first, second = await client.chat("one"), await client.chat("two")
+    lost, next_lost = first.request_id, second.request_id
+    await stream(server.socket, lost, range(3))
+    socket = await reconnect(server, frames.stream_resuming("next"), IDENTITY)
+    await socket.say(done(next_lost, outcome="recovering", replay=True))
+    assert second.request_id == next_lost
+    await stream(socket, lost, range(3), replay=True)
+    await socket.say(done(lost, outcome="recovering", replay=True))
+    assert (first.request_id, second.request_id) == ("next", next_lost)
+    await stream(socket, "next", range(len(BODIES)), replay=True)
+    await socket.say(done("next"))
+    await stream(socket, "after", range(len(BODIES)))
+    await socket.say(done("after"))
+
+    assert [(await each.result()).request_id for each in (first, second)] == ["next", "after"]
+    assert (await second.result()).text == "one two three"
+
+
+async def test_a_lost_turn_keeps_its_place_when_it_is_lost_again(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    first, second = await client.chat("one"), await client.chat("two")
+    requests = [first.request_id, second.request_id]
+    for going_on in ("a", "b"):
+        socket = await reconnect(server, frames.stream_resuming(going_on), IDENTITY)
+        for request_id in reversed(requests):
+            await socket.say(done(request_id, outcome="recovering", replay=True))
+        assert first.request_id == going_on
+        requests[0] = going_on
+
+
+async def test_what_went_on_for_a_lost_turn_unseen_is_known_by_its_questions_when_it_ends(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    mine = client.messages[-1]
+    await server.socket.say(done(reply.request_id, outcome="recovering"))
+    await server.socket.say(frames.chat_messages([mine, user_message("u2", "another's")]))
+    await server.socket.say(done("next", message_ids=[str(mine["id"])]))
+    assert acknowledged(server.socket) == ["next"]
+    await stream(server.socket, "next", range(len(BODIES)), replay=True)
+    await server.socket.say(done("next", replay=True))
+
+    assert (await reply.result()).text == "one two three"
+
+
 async def test_an_answer_fails_when_the_connection_is_gone_for_good(
     server: ScriptedServer,
 ) -> None:
