@@ -8,7 +8,7 @@ from typing import Final
 
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.turn_queue import TurnQueue
-from ramet.core.clock import Clock
+from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
 
 LOOK_AGAIN: Final = 30.0
@@ -16,11 +16,21 @@ LOOK_AGAIN: Final = 30.0
 
 
 class _Gap:
-    """A place between two turns, which one piece of code holds at a time."""
+    """A place between two turns, which one piece of code holds at a time, and not for ever."""
 
-    def __init__(self, queue: TurnQueue[LiveTurn], fence: Fence) -> None:
+    def __init__(
+        self,
+        queue: TurnQueue[LiveTurn],
+        fence: Fence,
+        *,
+        limit: Callable[[Callable[[], object]], Timer],
+        overdue: Callable[[], object],
+    ) -> None:
         self._queue = queue
         self._fence = fence
+        self._limit = limit
+        self._overdue = overdue
+        self._timer: Timer | None = None
         self.held = False
 
     async def enter(self) -> None:
@@ -40,13 +50,22 @@ class _Gap:
         except asyncio.CancelledError:
             self.leave()
             raise
+        self._timer = self._limit(self._give_back)
 
     def leave(self) -> None:
         """Let turns begin again; none does when the instance is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self.held:
             self.held = False
             if not self._fence.down:
                 self._queue.gap_over()
+
+    def _give_back(self) -> None:
+        """Let turns begin while the code goes on: it may wait for something that needs one."""
+        self.leave()
+        self._overdue()
 
 
 _current: ContextVar[_Gap | None] = ContextVar("ramet_gap", default=None)
@@ -78,12 +97,20 @@ class Gaps:
         self._waiters: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
-    async def between_turns(self) -> AsyncGenerator[None]:
+    async def between_turns(
+        self, *, at_most: float, overdue: Callable[[], object]
+    ) -> AsyncGenerator[None]:
         """Keep turns from running while the block runs, once all answers that were cut have ended.
 
-        Inside the block code may wait for a turn of the same chat: it steps out for that.
+        Inside the block code may wait for a turn of the same chat: it steps out for that. What
+        takes longer than `at_most` seconds goes on beside the turns, and `overdue` is called.
         """
-        gap = _Gap(self._queue, self._fence)
+        gap = _Gap(
+            self._queue,
+            self._fence,
+            limit=lambda give_back: self._clock.call_later(at_most, give_back),
+            overdue=overdue,
+        )
         await gap.enter()
         while self._unsettled():
             gap.leave()

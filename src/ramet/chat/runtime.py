@@ -1,6 +1,7 @@
 """A live chat agent from the inside: an agent's features, and a chat with resume and runs."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import ClassVar
 
@@ -118,8 +119,13 @@ class ChatRuntime(AgentRuntime):
         return replace(
             super()._detached_ports(),
             notices=self.notices(),
-            between_turns=lambda: self.chat.gaps.between_turns(),
+            between_turns=self._between_turns,
         )
+
+    def _between_turns(
+        self, *, at_most: float, overdue: Callable[[], object]
+    ) -> AbstractAsyncContextManager[None]:
+        return self.chat.gaps.between_turns(at_most=at_most, overdue=overdue)
 
     def _agent_tool_ports(self) -> AgentToolPorts:
         return replace(

@@ -27,8 +27,23 @@ class Told:
     failing: ClassVar[list[Exception]] = []
     """What the texts raise, one after another."""
 
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+
     async def done(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
         self.log.append(f"done {result.status}")
+
+    def on_error(self, error: BaseException, connection: ramet.Connection | None = None) -> None:
+        self.errors.append(str(error))
+
+
+class Asker(ramet.AIChatAgent):
+    """A child that has its parent take a turn."""
+
+    async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[str]:
+        parent = await self.parent_agent(ChatBoss)
+        await parent.save_messages([user_message("q", "from below")])
+        yield "asked"
 
 
 class ChatBoss(Told, ramet.AIChatAgent):
@@ -55,6 +70,15 @@ class ChatBoss(Told, ramet.AIChatAgent):
     async def settles(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
         """A callback that waits until the chat is quiet."""
         self.log.append(f"stable {await self.wait_until_stable(1000)}")
+
+    async def gives_up(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback with a limit of its own."""
+        raise TimeoutError
+
+    async def starts_another(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
+        """A callback that waits for a child, which asks this chat something."""
+        answer = await self.run_agent_tool(Asker, run_id="asker", input="ask")
+        self.log.append(f"asker {answer.status}")
 
     async def answers_itself(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
         """A callback that runs a turn and waits for it."""
@@ -156,7 +180,7 @@ class Room:
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
     async with Harness(
-        agents=[ChatBoss, ThinkBoss], sub_agents=[Reporter], data_dir=tmp_path
+        agents=[ChatBoss, ThinkBoss], sub_agents=[Reporter, Asker], data_dir=tmp_path
     ) as harness:
         yield Room(harness)
         if Told.gate is not None:
@@ -519,3 +543,91 @@ async def test_an_eviction_waits_for_a_delivery(room: Room) -> None:
     Told.gate.open()
     await room.settle()
     await room.harness.evict(ChatBoss, "b")
+
+
+# --- callbacks that take too long -----------------------------------------------------------------
+
+HELD_UP = (
+    "{} of the run 'r' has kept the turns of its chat waiting for 60 seconds: they go on beside it"
+)
+
+
+@pytest.mark.behaviour("AT-268")
+async def test_a_callback_that_does_not_return_holds_turns_and_deliveries_up_for_a_minute(
+    room: Room,
+) -> None:
+    Told.gate = Gate()
+    await room.let_go(on_finish="waits")
+    await room.let_go("other", on_finish="done")
+    (await room.child()).end()
+    await room.settle()
+    Told.gate, gate = None, Told.gate
+    (await room.child("other")).end()
+    await room.ask("q", "beside?")
+    await room.harness.advance(59)
+    assert Told.log == ["waiting"]
+    await room.harness.advance(2)
+    assert Told.log == ["waiting", "done completed", "asked beside?", "answered"]
+    await room.harness.advance(600)
+    assert (await room.boss()).errors == [HELD_UP.format("waits")]
+    assert Told.log.count("waiting") == 1
+    assert room.row()["finish_delivered_at"] is None
+    gate.open()
+    await room.settle()
+    assert Told.log[-1] == "waited"
+    assert room.row()["finish_delivered_at"] is not None
+    await room.ask("q2", "and now?")
+    assert Told.log[-2:] == ["asked and now?", "answered"]
+
+
+async def test_a_callback_that_never_returns_is_broken_off_after_an_hour_and_called_again(
+    room: Room,
+) -> None:
+    Told.gate = Gate()
+    await room.let_go(on_finish="waits")
+    (await room.child()).end()
+    await room.settle()
+    await room.harness.advance(3599)
+    assert Told.log == ["waiting"]
+    Told.gate = None
+    await room.harness.advance(300)
+    assert Told.log == ["waiting", "waiting", "waited"]
+    assert (await room.boss()).errors == [
+        HELD_UP.format("waits"),
+        "It has not returned in 3600 seconds",
+    ]
+    assert room.row()["finish_delivered_at"] is not None
+
+
+async def test_a_callback_that_waits_for_a_child_that_asks_its_chat_comes_to_its_end(
+    room: Room,
+) -> None:
+    await room.let_go(on_finish="starts_another")
+    (await room.child()).end()
+    await room.settle()
+    assert Told.log == []
+    await room.harness.advance(61)
+    assert Told.log == ["asked from below", "answered", "asker completed"]
+    assert (await room.boss()).errors == [HELD_UP.format("starts_another")]
+    assert room.row()["finish_delivered_at"] is not None
+
+
+async def test_a_turn_that_a_callback_waits_for_may_take_as_long_as_it_likes(room: Room) -> None:
+    await room.let_go(on_finish="answers_itself")
+    gate = Told.gate = Gate()
+    (await room.child()).end()
+    await room.harness.advance(600)
+    assert Told.log == ["asked It is completed"]
+    gate.open()
+    await room.settle()
+    assert Told.log == ["asked It is completed", "answered", "called back"]
+    assert (await room.boss()).errors == []
+    assert room.row()["finish_delivered_at"] is not None
+
+
+async def test_a_timeout_of_the_callbacks_own_is_reported_as_it_is(room: Room) -> None:
+    await room.let_go(on_finish="gives_up")
+    (await room.child()).end()
+    await room.settle()
+    assert (await room.boss()).errors == [""]
+    assert room.row()["finish_delivered_at"] is None

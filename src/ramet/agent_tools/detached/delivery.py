@@ -4,10 +4,17 @@ A slot is marked as delivered after the hooks have returned. Killed before that,
 again once the claim is a lease old: **at least once** (kill tests at `detached.*_called`).
 """
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 from ramet.agent_tools.detached.backbone import Backbone
-from ramet.agent_tools.detached.policy import LEASE_MS
+from ramet.agent_tools.detached.policy import (
+    BROKEN_OFF,
+    GAP_SECONDS,
+    HELD_UP,
+    LEASE_MS,
+    LONGEST_DELIVERY,
+)
 from ramet.agent_tools.detached.ports import DetachedPorts
 from ramet.agent_tools.detached_terms import NOTIFY_FINISH
 from ramet.agent_tools.detachment import SlotName
@@ -64,12 +71,21 @@ class Deliveries:
 
     async def _between_turns(self, run: StoredRun, slot: SlotName) -> None:
         try:
-            async with self.detached.between_turns():
+            async with self._gap(run):
                 await self._deliver(run, slot)
         except Exception:  # noqa: BLE001 - a callback's fault was reported where it was raised
             self.ports.fence.check()
         finally:
             del self._under_way[run.run_id, slot]
+
+    def _gap(self, run: StoredRun) -> AbstractAsyncContextManager[object]:
+        """A place between two turns, for a while: what takes longer holds nobody up (AT-268)."""
+        callback = run.detachment.on_finish if run.detachment else None
+        what = "The delivery" if callback in {None, NOTIFY_FINISH} else callback
+        late = TimeoutError(HELD_UP.format(what=what, run_id=run.run_id, seconds=GAP_SECONDS))
+        return self.detached.between_turns(
+            at_most=GAP_SECONDS, overdue=lambda: self.ports.errors.report(late)
+        )
 
     async def _deliver(self, run: StoredRun, slot: SlotName) -> None:
         """Claim a slot, call the hooks, and mark it; nothing when it is claimed (AT-245)."""
@@ -78,9 +94,8 @@ class Deliveries:
             return
         _claimed(slot)
         result = result_of(run)
-        await self._tell_everybody(run, result)
         try:
-            await self._call_back(run, result)
+            await self._call_hooks(run, result)
         except Exception as error:
             self.ports.fence.check()
             self._failed(run, slot, error)
@@ -91,6 +106,18 @@ class Deliveries:
         self.runs.delivered(run_id, slot, self.ports.clock.now_ms())
         _delivered(slot)
         self.backbone.rest()
+
+    async def _call_hooks(self, run: StoredRun, result: RunResult[object]) -> None:
+        clock = self.ports.clock
+        begun = clock.monotonic()
+        try:
+            async with clock.timeout(LONGEST_DELIVERY):
+                await self._tell_everybody(run, result)
+                await self._call_back(run, result)
+        except TimeoutError as error:
+            if clock.monotonic() - begun < LONGEST_DELIVERY:
+                raise  # one of the method's own
+            raise TimeoutError(BROKEN_OFF.format(seconds=LONGEST_DELIVERY)) from error
 
     async def _tell_everybody(self, run: StoredRun, result: RunResult[object]) -> None:
         """Run the hook for all runs; whatever it raises, the run's own callback follows."""

@@ -1,8 +1,10 @@
 """Tells a chat of the milestones of detached runs: those that were asked for, each once (D36)."""
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
+from ramet.agent_tools.detached.policy import GAP_SECONDS, HELD_UP
 from ramet.agent_tools.detached.ports import DetachedPorts, Notices
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Milestone
@@ -37,7 +39,7 @@ class MilestoneNotices:
 
     async def _tell(self, notices: Notices, run_id: str, milestone: Milestone) -> None:
         try:
-            async with self.detached.between_turns():
+            async with self._between_turns(run_id):
                 run = self.runs.get(run_id)
                 if run is not None and _wanted(run, milestone):
                     await self._told(notices, run, milestone)
@@ -46,6 +48,12 @@ class MilestoneNotices:
             self.ports.errors.report(error)
         finally:
             self._under_way.discard((run_id, milestone.name))
+
+    def _between_turns(self, run_id: str) -> AbstractAsyncContextManager[object]:
+        late = TimeoutError(HELD_UP.format(what="A milestone", run_id=run_id, seconds=GAP_SECONDS))
+        return self.detached.between_turns(
+            at_most=GAP_SECONDS, overdue=lambda: self.ports.errors.report(late)
+        )
 
     async def _told(self, notices: Notices, run: StoredRun, milestone: Milestone) -> None:
         wishes = run.detachment.milestones if run.detachment else None

@@ -11,6 +11,15 @@ CADENCE: Final = (5, 15, 30, 120)
 """Seconds to the first tick, and from each tick to the next; the last one goes on (AT-020)."""
 LEASE_MS: Final = 60_000
 """How long a delivery that was taken on keeps others away (AT-246)."""
+GAP_SECONDS: Final = LEASE_MS / 1000
+"""How long a delivery may keep the turns of its chat waiting."""
+LONGEST_DELIVERY: Final = 3600.0
+"""Seconds after which a delivery that has not returned is broken off, and made again."""
+HELD_UP: Final = (
+    "{what} of the run {run_id!r} has kept the turns of its chat waiting for {seconds:g} seconds: "
+    "they go on beside it"
+)
+BROKEN_OFF: Final = "It has not returned in {seconds:g} seconds"
 MANY_RUNS: Final = 50
 """How many detached runs may be under way before that looks like a fault (AT-266)."""
 NEVER_BEGUN_MS: Final = 120_000

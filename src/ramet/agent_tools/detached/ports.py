@@ -60,6 +60,24 @@ class Notices(Protocol):
         ...
 
 
+class BetweenTurns(Protocol):
+    """Keeps the turns of a chat from running while a block runs (AT-268)."""
+
+    def __call__(
+        self, *, at_most: float, overdue: Callable[[], object]
+    ) -> AbstractAsyncContextManager[object]:
+        """The block; after `at_most` seconds turns go on beside it, and `overdue` is called."""
+        ...
+
+
+def no_turns(
+    *, at_most: float, overdue: Callable[[], object]
+) -> AbstractAsyncContextManager[object]:
+    """The block of an agent without a chat: it keeps nobody waiting, however long it takes."""
+    del at_most, overdue
+    return nullcontext()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetachedPorts:
     """The surroundings of the detached runs of one parent."""
@@ -68,5 +86,4 @@ class DetachedPorts:
     callbacks: FinishCallbacks
     notices: Notices | None = None
     """None on an agent without a chat."""
-    between_turns: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
-    """Keeps the turns of a chat from running while the block runs (AT-268)."""
+    between_turns: BetweenTurns = no_turns
