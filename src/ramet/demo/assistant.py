@@ -71,6 +71,7 @@ class Assistant(Staged, ramet.Think):
         )
         return [research, plan, self.compare, self.research_in_background, self.build]
 
+    @ramet.idempotent  # after a crash it is run again, and finds its two runs under their ids
     async def compare(self, a: str, b: str) -> JsonObject:
         """Look two topics up side by side in the Python language reference.
 

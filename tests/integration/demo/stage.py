@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,13 +68,18 @@ def spoken(message: JsonObject) -> str:
 
 
 @asynccontextmanager
-async def opened_demo(root: Path, tasks: dict[str, str] | None = None) -> AsyncIterator[Demo]:
+async def opened_demo(
+    root: Path,
+    tasks: dict[str, str] | None = None,
+    *,
+    sleep: Callable[[float], Awaitable[None]] = no_sleep,
+) -> AsyncIterator[Demo]:
     """The demo over a folder, whose tasks are Python programs by their names."""
     project = root / "project"
     project.mkdir(exist_ok=True)
     Staged.set_stage(
         Stage(
-            model=OfflineModel(sleep=no_sleep),
+            model=OfflineModel(sleep=sleep),
             model_label="offline",
             offline=True,
             corpus=small_reference(),
