@@ -8,7 +8,6 @@ from ramet.demo.assistant import Assistant
 from ramet.protocol.messages import user_message
 from tests.integration.demo.stage import opened_demo
 
-
 BOTH = 2
 
 
