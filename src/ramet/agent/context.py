@@ -1,6 +1,6 @@
 """What an instance is given by whoever hosts it: one record of narrow ports."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,8 @@ class AgentContext:
     caller: Caller
     lifecycles: Lifecycles
     classes: ClassNames
+    renamed: Mapping[str, str]
+    """The names that registered classes had before, each with the name of today."""
     root: Callable[[], RootFeatures]
     """The root of this agent, which is open whenever this agent is; for a root itself."""
     dispatch: Callable[[AgentPath, str, tuple[object, ...]], Awaitable[object]]

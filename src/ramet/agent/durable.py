@@ -1,6 +1,6 @@
 """What of an agent outlives its process: schedules, the queue and fibers, put together."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from ramet.agent.context import AgentContext
 from ramet.agent.hooks import Hooks
@@ -82,6 +82,11 @@ class Durable:
     def busy(self) -> str | None:
         """Why the instance may not be evicted now."""
         return self.schedules.busy() or self.queue.busy() or self.fibers.busy()
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take over what a root keeps for sub-agents whose classes had other names before."""
+        self.schedules.rename(names)
+        self.fibers.rename(names)
 
     def forget(self, path: AgentPath) -> None:
         """Forget what a root keeps for a sub-agent that is deleted, and for those below it."""

@@ -102,6 +102,7 @@ class AgentRuntime:
         What was left unfinished by an earlier instance is noted before `on_start` and taken up
         after it.
         """
+        self._take_over_names()
         self.agent_tools.note_unfinished()
         await self.durable.start_up()
         await self.hooks.start()
@@ -173,6 +174,14 @@ class AgentRuntime:
 
     def disconnected(self, connection: Connection) -> None:
         """Forget what is kept for a connection; a chat agent overrides this."""
+
+    def _take_over_names(self) -> None:
+        """Put what is stored under the former names of classes under those of today (D16)."""
+        names = self.context.renamed
+        if names:
+            with self.context.database.transaction():
+                self.registry.rename(names)
+                self.durable.rename(names)
 
     def _greet(self, connection: Connection) -> None:
         if connection.silent:

@@ -1,6 +1,6 @@
 """Where an agent stands: the classes and names from its root down to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ramet.core.json import JsonValue
@@ -68,6 +68,13 @@ class AgentPath:
     def lineage(self) -> Iterable["AgentPath"]:
         """Every path from the root down to this one, both included."""
         return (AgentPath(self.steps[: depth + 1]) for depth in range(len(self.steps)))
+
+    def renamed(self, names: Mapping[str, str]) -> "AgentPath":
+        """The path with today's class name in every step whose class had another one before."""
+        if not any(step.class_name in names for step in self.steps):
+            return self
+        steps = ((names.get(step.class_name, step.class_name), step.name) for step in self.steps)
+        return AgentPath.of(*steps)
 
     def to_json(self) -> JsonValue:
         """The form in which a path is stored: a list of [class name, name] pairs."""

@@ -1,6 +1,6 @@
 """The fibers of one agent: what runs them, finds them again and keeps the agent meanwhile."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from ramet.core.fence import Fence
@@ -39,6 +39,10 @@ class Fibers:
             )
             ports.alarm.add(next_due=self._keep_alive.next_due, handle=self._keep_alive.beat)
             ports.alarm.add(next_due=self._recovery.next_due, handle=self._recovery.due)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take over the leases of sub-agents whose classes had other names before; of a root."""
+        self._leases.rename(names)
 
     async def recover(self) -> None:
         """Recover interrupted fibers of this agent; before `on_start` (FB-010)."""

@@ -1,5 +1,6 @@
 """A root's leases: which fibers of its sub-agents it looks after, since only it has an alarm."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ramet.core.failpoints import failpoint
@@ -49,6 +50,12 @@ class Leases:
         for path, run_id in self._store.leases():
             if owner.contains(path):
                 self.remove(path, run_id)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take over the leases of sub-agents whose classes had other names before."""
+        for owner in {owner for owner, _ in self._store.leases()}:
+            if owner.renamed(names) != owner:
+                self._store.move_leases(owner, owner.renamed(names))
 
     def orphaned(self) -> list[tuple[AgentPath, str]]:
         """The leases of fibers that do not run in this process, the oldest first."""

@@ -98,6 +98,10 @@ VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 RELEASE = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ? AND run_id = ?"
 RELEASE_OWNER = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ?"
+MOVE_LEASES = """
+UPDATE OR REPLACE cf_agents_facet_runs SET owner_path = ?1, owner_path_key = ?1
+WHERE owner_path_key = ?2
+"""
 LEASES = "SELECT owner_path, run_id FROM cf_agents_facet_runs ORDER BY created_at, rowid"
 
 
@@ -238,6 +242,10 @@ class FiberStore:
     def release_owner(self, owner: AgentPath) -> None:
         """Forget all leases of a sub-agent."""
         self._database.run(RELEASE_OWNER, dumps(owner.to_json()))
+
+    def move_leases(self, owner: AgentPath, target: AgentPath) -> None:
+        """Give the leases of one path to another."""
+        self._database.run(MOVE_LEASES, dumps(target.to_json()), dumps(owner.to_json()))
 
     def leases(self) -> list[tuple[AgentPath, str]]:
         """The owners and ids of the sub-agents' fibers that are looked after, oldest first."""

@@ -1,8 +1,6 @@
 """Puts one instance together: database, fence, tasks, exit, ports and the user's object."""
 
 import asyncio
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,6 +91,7 @@ class InstanceBuilder:
             caller=neighbours.caller_for(path, fence),
             lifecycles=neighbours.lifecycles_for(path, fence),
             classes=self.classes,
+            renamed=self.classes.renamed,
             events=AgentEvents(agent=path.leaf.class_name, name=path.leaf.name, clock=self.clock),
         )
         try:
@@ -113,18 +112,7 @@ class InstanceBuilder:
         )
 
     def _open_database(self, path: AgentPath, schema: Schema, fence: Fence) -> Database:
-        for known_as in self._known_as(path):
+        for known_as in self.classes.known_as(path):
             if self.files.exists(known_as):
                 return self.files.open(known_as, schema, fence=fence)
         return self.files.open(path, schema, fence=fence)
-
-    def _known_as(self, path: AgentPath) -> Iterator[AgentPath]:
-        """The path under today's class names, then under every mix with the former ones (D16)."""
-        choices = [
-            [
-                (name, step.name)
-                for name in (step.class_name, *self.classes.former_names(step.class_name))
-            ]
-            for step in path.steps
-        ]
-        return (AgentPath.of(*steps) for steps in itertools.product(*choices))

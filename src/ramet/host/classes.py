@@ -1,10 +1,12 @@
 """The agent classes of one host by their names and URL forms (D16)."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from ramet.agent.build import check_agent_class
 from ramet.core.options import AgentOptions, resolve_options
+from ramet.core.paths import AgentPath
 from ramet.errors import AgentNotRegistered, ConfigurationError, DuplicateAgentName
 from ramet.protocol.names import kebab
 
@@ -32,8 +34,13 @@ class ClassTable:
         return MappingProxyType(self._roots)
 
     def is_root(self, name: str) -> bool:
-        """Whether the class of that name may be a root."""
-        return name in self._roots
+        """Whether the class that has or had that name may be a root."""
+        return self._former.get(name, name) in self._roots
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The names that classes had before, each with the name of today."""
+        return MappingProxyType(self._former)
 
     def name_of(self, cls: type | str) -> str:
         """The registered name of a class, or of a name it has or had.
@@ -61,13 +68,21 @@ class ClassTable:
         """The registered name whose URL form is `segment`."""
         return self._segments.get(segment)
 
-    def former_names(self, name: str) -> Iterable[str]:
-        """The names that the class of `name` had before."""
-        return self._options[self._classes[name]].former_names
+    def known_as(self, path: AgentPath) -> Iterator[AgentPath]:
+        """The path under today's class names, then under every mix with the former ones (D16)."""
+        choices = [
+            [(name, step.name) for name in self._names_of(step.class_name)]
+            for step in path.renamed(self._former).steps
+        ]
+        return (AgentPath.of(*steps) for steps in itertools.product(*choices))
 
     def options_of(self, cls: type) -> AgentOptions:
         """The resolved options of a registered class."""
         return self._options[cls]
+
+    def _names_of(self, name: str) -> tuple[str, ...]:
+        cls = self._classes.get(name)
+        return (name,) if cls is None else (name, *self._options[cls].former_names)
 
     def _add(self, cls: type) -> str:
         if not isinstance(cls, type):

@@ -1,7 +1,7 @@
 """Removes agents: stops what runs, then deletes the files of an agent and of all below it."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ramet.core.clock import Clock
@@ -27,6 +27,7 @@ class Deletion:
         files: DataDirectory,
         clock: Clock,
         *,
+        known_as: Callable[[AgentPath], Iterable[AgentPath]],
         pending: Callable[[], PendingDeletions],
         forget_alarm: Callable[[AgentPath], object],
         close_sockets: Callable[[AgentPath, str], object],
@@ -34,6 +35,8 @@ class Deletion:
         self._instances = instances
         self._files = files
         self._clock = clock
+        self._known_as = known_as
+        """The paths under which the files of an agent may lie: classes are renamed."""
         self._pending = pending
         self._forget_alarm = forget_alarm
         self._close_sockets = close_sockets
@@ -43,7 +46,8 @@ class Deletion:
 
         A crash in between is made good when the next process starts, before any alarm (SC-039).
         """
-        stored = [target] if target.is_root else list(self._stored_below(target))
+        known = [target] if target.is_root else self._stored_below(target)
+        stored = [path for each in known for path in self._known_as(each)]
         deletion = PendingDeletion(target=target, stored=stored)
         self._pending().note(deletion)
         failpoint("deletion.noted")
@@ -87,7 +91,8 @@ class Deletion:
 
     @contextmanager
     def _stored(self, path: AgentPath) -> Iterator[Database | None]:
-        database = self._files.open_existing(path)
+        files = (self._files.open_existing(known) for known in self._known_as(path))
+        database = next((found for found in files if found is not None), None)
         try:
             yield database
         finally:

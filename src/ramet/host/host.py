@@ -86,6 +86,7 @@ class Host:
             self.instances,
             self.files,
             clock,
+            known_as=classes.known_as,
             pending=self._deletions,
             forget_alarm=self._forget_alarm,
             close_sockets=self.sockets.close_below,
@@ -104,6 +105,7 @@ class Host:
         try:
             self._database = self.files.open_host(fence=Fence("the host"))
             self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
+            self._wakeups.rename(self.classes.renamed)
             self._pending_deletions = PendingDeletions(self._database)
             self._deletion.finish_all()
         except BaseException:

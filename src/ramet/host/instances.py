@@ -94,6 +94,7 @@ class Instances:
             CallError: It waits for the asker's `on_start`, which asks for it.
             Exception: Whatever `on_start` raised.
         """
+        path = path.renamed(self._builder.classes.renamed)
         instance = self._live.get(path)
         if instance is not None:
             self.touch(instance)

@@ -6,7 +6,7 @@ Start-up reads what is due, not what exists (one row for each agent that waits f
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ramet.core.clock import Clock, Timer
@@ -38,6 +38,7 @@ PROMISE = """
 INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
 ON CONFLICT (root) DO UPDATE SET due_ms = min(due_ms, excluded.due_ms)
 """
+OF_CLASS = "SELECT root, due_ms FROM ramet_wakeups WHERE root >= ? AND root < ?"
 PUT_OFF = "UPDATE ramet_wakeups SET due_ms = ? WHERE root = ? AND due_ms <= ?"
 REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
 SET_ASIDE = "UPDATE ramet_wakeups SET set_aside = 1 WHERE root = ?"
@@ -84,6 +85,21 @@ class WakeupIndex:
         """Note that a root must be awake at a moment or earlier. Committed on return."""
         self._database.run(PROMISE, dumps(root.to_json()), due_ms)
         self._at(due_ms)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Wake the roots whose classes had other names before under those of today (D16).
+
+        A root's text begins with its class, so those of one class lie side by side.
+        """
+        for former in names:
+            stem = f"[[{dumps(former)}"
+            for row in self._database.query(OF_CLASS, stem + ",", stem + "-"):
+                root = self._root(row)
+                if root is None:
+                    continue
+                with self._database.transaction():
+                    self._database.run(PROMISE, dumps(root.renamed(names).to_json()), row["due_ms"])
+                    self._database.run(REMOVE, row["root"])
 
     def put_off(self, root: AgentPath, due_ms: int) -> None:
         """Move a moment that has come to a later one, unless it was moved or removed meanwhile."""

@@ -1,6 +1,7 @@
 """The schedules of one agent: checked at the call, kept by its root, carried out as its code."""
 
 import logging
+from collections.abc import Mapping
 from datetime import datetime
 
 from ramet.core.callbacks import callback_name
@@ -60,6 +61,11 @@ class Schedules:
     async def execute(self, row: StoredSchedule) -> None:
         """Carry out a row of this agent; its root calls this as an internal handler."""
         await self._execution.run(row)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Take over the schedules of sub-agents whose classes had other names before; of a root."""
+        if self._timetable is not None:
+            self._timetable.rename(names)
 
     def forget(self, path: AgentPath) -> None:
         """Remove the schedules of a deleted sub-agent and of those below it; for a root."""

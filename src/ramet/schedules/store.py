@@ -61,6 +61,15 @@ SELECT rowid, * FROM cf_agents_schedules
 WHERE owner_path_key = ? OR (owner_path_key >= ? AND owner_path_key < ?)
 ORDER BY owner_path_key, rowid
 """
+OWNERS = """
+SELECT DISTINCT owner_path_key FROM cf_agents_schedules WHERE owner_path_key IS NOT NULL
+"""
+MOVE = """
+UPDATE OR REPLACE cf_agents_schedules
+SET owner_path = ?1, owner_path_key = ?1,
+    id = CASE WHEN id GLOB 'cf:*' THEN replace(id, ?2, ?1) ELSE id END
+WHERE owner_path_key = ?2
+"""
 DUE = """
 SELECT rowid, * FROM cf_agents_schedules
 WHERE time <= ? AND (time, rowid) > (?, ?) ORDER BY time, rowid LIMIT ?
@@ -217,6 +226,14 @@ class ScheduleStore:
         stem = key[:-1]
         rows = self._database.query(BELOW, key, stem + ",", stem + "-")
         return [_stored(row) for row in rows]
+
+    def owners(self) -> list[AgentPath]:
+        """The sub-agents that have schedules."""
+        return [_owner_of(row["owner_path_key"]) for row in self._database.query(OWNERS)]
+
+    def move(self, owner: AgentPath, target: AgentPath) -> None:
+        """Give the schedules of one path to another; ids of ramet's own name it, too."""
+        self._database.run(MOVE, owner_key(target), owner_key(owner))
 
     def due(self, now: int, *, after: Position, limit: int) -> list[StoredSchedule]:
         """The next rows that are due, in the order in which they are due."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ramet.core.alarm import Alarm
@@ -114,6 +114,12 @@ class Timetable:
             if not row.internal:
                 self._emit("schedule:cancel", row)
         self._alarm.rearm()
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Put the rows of sub-agents whose classes had other names before under those of today."""
+        for owner in self._store.owners():
+            if owner.renamed(names) != owner:
+                self._store.move(owner, owner.renamed(names))
 
     def heal(self) -> None:
         """Set the alarm again in case that the host's index has lost it."""

@@ -1,5 +1,6 @@
 """The sub-agents that an agent has made, in its own database (SA-008 … SA-010)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ramet.core.clock import Clock
@@ -22,6 +23,8 @@ INSERT INTO cf_agents_sub_agents (class, name, created_at, identity_version, ide
 VALUES (?, ?, ?, ?, ?) ON CONFLICT (class, name) DO NOTHING
 """
 REMOVE = "DELETE FROM cf_agents_sub_agents WHERE class = ? AND name = ?"
+RENAME = "UPDATE OR IGNORE cf_agents_sub_agents SET class = ? WHERE class = ?"
+REMOVE_CLASS = "DELETE FROM cf_agents_sub_agents WHERE class = ?"
 HAS = "SELECT 1 FROM cf_agents_sub_agents WHERE class = ? AND name = ?"
 LIST = "SELECT class, name, created_at FROM cf_agents_sub_agents ORDER BY created_at, rowid"
 LIST_CLASS = """
@@ -62,6 +65,12 @@ class SubAgentRegistry:
     def remove(self, class_name: str, name: str) -> bool:
         """Forget a sub-agent; False when it was not known."""
         return self._database.run(REMOVE, class_name, name) > 0
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Keep the sub-agents of classes that had other names before under those of today."""
+        for former, today in names.items():
+            self._database.run(RENAME, today, former)
+            self._database.run(REMOVE_CLASS, former)  # those known under both
 
     def has(self, class_name: str, name: str) -> bool:
         """Whether the sub-agent was made and not deleted since."""
