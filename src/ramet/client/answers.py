@@ -156,6 +156,8 @@ class Answers:
     def _end(self, answer: Answer, frame: JsonObject, error: str | None) -> None:
         self.forget(answer)
         message = answer.message
+        if error is not None and "messageIds" not in frame and not answer.received.any:
+            self._transcript.take_back(answer.added)  # no turn: the server could not read it
         if message["id"] and message["parts"] and not answer.cleared:
             self._transcript.put(message)
         answer.end(frame, error)

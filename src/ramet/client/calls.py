@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ramet.client.buffer import Buffer
+from ramet.client.checked import checked_call
 from ramet.client.link import Link
 from ramet.client.options import ClientOptions
 from ramet.client.ports import SocketClosed
@@ -23,7 +24,8 @@ class _Pending:
     def __init__(self, call_id: str, method: str, args: Sequence[object]) -> None:
         self.id = call_id
         self.method = method
-        self.text = dumps({"type": types.RPC, "id": call_id, "method": method, "args": [*args]})
+        given = checked_call(method, args)
+        self.text = dumps({"type": types.RPC, "id": call_id, "method": method, "args": given})
         self.answer: Settled[JsonValue] = Settled()
         self.items: Buffer[JsonValue] | None = None
         self.sent = False

@@ -60,6 +60,8 @@ class Chat:
         request_id = ids.url_safe(_REQUEST_ID_LENGTH)
         whole = dumps({**body, "messages": transcript.messages, "trigger": "submit-message"})
         answer = self._new(request_id, trailing_user_ids(transcript.messages))
+        known = {each.get("id") for each in before}
+        answer.added = frozenset(str(each["id"]) for each in new if each["id"] not in known)
         self._answers.expect(answer)
         try:
             await self._link.send(

@@ -8,6 +8,7 @@ from typing import Self
 from ramet.client.address import address_of
 from ramet.client.calls import Calls
 from ramet.client.chat import Chat
+from ramet.client.checked import checked_body, checked_messages, checked_timeout
 from ramet.client.history import stored_messages
 from ramet.client.link import Link
 from ramet.client.options import ClientOptions
@@ -16,7 +17,7 @@ from ramet.client.receiver import Identity, Receiver
 from ramet.client.reply import ChatReply
 from ramet.client.streaming import StreamingCall
 from ramet.client.web_socket import WebSocketOpener
-from ramet.core.json import JsonObject, JsonValue, dumps, to_json
+from ramet.core.json import JsonObject, JsonValue, dumps, to_json_strict
 from ramet.errors import ConnectionLost
 from ramet.protocol import types
 
@@ -150,7 +151,7 @@ class AgentClient:
             NotJson: JSON cannot carry it.
             ConnectionLost: The connection broke while it was sent.
         """
-        value = to_json(state)
+        value = to_json_strict(state)
         self._receiver.set_state(value)
         await self._link.send(dumps({"type": types.STATE, "state": value}))
 
@@ -177,9 +178,10 @@ class AgentClient:
             RemoteCallFailed: The agent answered with an error.
             CallTimedOut: No answer came in time.
             ConnectionLost: The connection broke before the answer came, or is gone for good.
-            NotJson: JSON cannot carry an argument.
+            InvalidArguments: The method or the time-out is none, or JSON cannot carry an argument.
         """
-        return await self._calls.call(method, args, seconds=self.options.seconds(timeout))
+        seconds = self.options.seconds(checked_timeout(timeout))
+        return await self._calls.call(method, args, seconds=seconds)
 
     def stream(self, method: str, *args: object) -> StreamingCall:
         """Call a streaming method; iterate over what this gives. It is sent when reading begins."""
@@ -194,6 +196,9 @@ class AgentClient:
 
         Returns:
             The function that ends it.
+
+        Raises:
+            InvalidArguments: It is async, or no function; so with every listener.
         """
         return self._receiver.frames.add(listener)
 
@@ -222,9 +227,11 @@ class AgentClient:
             body: What `turn.body` holds on the server.
 
         Raises:
+            InvalidArguments: It is neither a text nor messages, or the body cannot be sent.
             ConnectionLost: The connection broke while it was sent; the question may have arrived.
         """
-        return await self._chat.ask(asked, body=body or {})
+        asked = asked if isinstance(asked, str) else checked_messages(asked)
+        return await self._chat.ask(asked, body=checked_body(body))
 
     async def resume(self) -> ChatReply | None:
         """Take up an answer that is being written, or that has failed, from its first chunk.

@@ -55,6 +55,8 @@ class Answer:
         """Whether its turn was lost, and the one that goes on for it is not known yet."""
         self.attached = False
         """Whether the server sends it on the connection that is open now."""
+        self.added: frozenset[str] = frozenset()
+        """The messages that were added to the chat to ask it."""
         self.cleared = False
         """Whether the chat was cleared since it was asked for."""
         self._fold = MessageFold("")

@@ -20,8 +20,8 @@ class RunEvents:
 
     def add(self, listener: Callable[[JsonObject], object]) -> Callable[[], None]:
         """Call `listener` with what came already, if it is the first, and with what comes."""
-        early, self._early = self._early, None
         remove = self._listeners.add(listener)
+        early, self._early = self._early, None
         for frame in early or ():
             listener(frame)
         return remove

@@ -1,6 +1,6 @@
 """The messages of a chat as the client knows them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from ramet.core.json import JsonObject, JsonValue
@@ -33,6 +33,10 @@ class Transcript:
         kept = list(self.messages)
         kept[at : at + 1] = [message]
         self.messages = tuple(kept)
+
+    def take_back(self, message_ids: Collection[str]) -> None:
+        """Remove what was added and not taken by the server."""
+        self.messages = tuple(each for each in self.messages if each.get("id") not in message_ids)
 
     def update(self, message: JsonValue) -> None:
         """Replace one message, found by its id, else by a tool call that both have."""
