@@ -47,16 +47,25 @@ def check_adapter(cls: type) -> None:
     Raises:
         NotAnAgentTool: A method of the adapter is missing, or is not async (AT-042).
     """
-    missing = [
-        name
-        for name in (START, CANCEL, INSPECT, CHUNKS)
-        if not inspect.iscoroutinefunction(getattr(cls, name, None))
-    ]
+    missing = _missing(cls)
     if missing:
         raise NotAnAgentTool(
             f"{cls.__name__} cannot be run as an agent tool: it has no async {', '.join(missing)}. "
             "Derive it from Think or AIChatAgent, or give it the methods of the agent-tool adapter."
         )
+
+
+def has_adapter(cls: type) -> bool:
+    """Whether `check_adapter` accepts a class."""
+    return not _missing(cls)
+
+
+def _missing(cls: type) -> list[str]:
+    return [
+        name
+        for name in (START, CANCEL, INSPECT, CHUNKS)
+        if not inspect.iscoroutinefunction(getattr(cls, name, None))
+    ]
 
 
 class Child:

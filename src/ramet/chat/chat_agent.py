@@ -1,6 +1,5 @@
 """`AIChatAgent`: a chat agent whose `on_chat_message` gives the answer, chunk by chunk."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
@@ -8,8 +7,8 @@ from typing_extensions import TypeVar
 from ramet.agent.agent import Agent
 from ramet.agent.runtime import AgentRuntime
 from ramet.chat.runtime import ChatRuntime
-from ramet.chat.saving import add_messages, checked_message
-from ramet.chat.turn import Message, Turn
+from ramet.chat.saving import Given, add_messages, given_messages
+from ramet.chat.turn import Turn
 from ramet.chat.verbs import ChatVerbs
 
 S = TypeVar("S", default=Any)
@@ -32,17 +31,17 @@ class AIChatAgent(ChatVerbs, Agent[S], Generic[S]):
         """
         raise NotImplementedError(f"{type(self).__name__} must override on_chat_message")
 
-    async def persist_messages(self, messages: Sequence[Message]) -> None:
+    async def persist_messages(self, messages: Given) -> None:
         """Store messages without running a turn; allowed inside one too.
 
-        One whose id is known replaces the stored one, others go to the end. Clients are told,
-        inside a turn by its end.
+        A text is one message of the user. One whose id is known replaces the stored one, others go
+        to the end. Clients are told, inside a turn by its end.
 
         Raises:
             UnknownModelResult: A message lacks its id, its role or its parts; nothing was stored.
             NotJson: JSON cannot carry one; nothing was stored.
         """
-        checked = [checked_message(message) for message in messages]
+        checked = given_messages(messages, self._ramet_chat.ports.context.ids)
         add_messages(self._ramet_chat, checked, mode="upsert", parent=None)
 
     def _bind(self, runtime: AgentRuntime) -> None:

@@ -103,7 +103,16 @@ def milestone_text(run: RunInfo, milestone: Milestone) -> str:
 
 
 def _label(run: RunInfo) -> str:
-    return f"Background run {run.agent_type} ({run.run_id})"
+    """The run by its class and id (AT-270), after what pages call it if that says more."""
+    name = run.display.get("name") if isinstance(run.display, dict) else None
+    if not isinstance(name, str) or _bare(name) in {"", _bare(run.agent_type)}:
+        return f"Background run {run.agent_type} ({run.run_id})"
+    return f"Background run {name.strip()} ({run.agent_type}, {run.run_id})"
+
+
+def _bare(name: str) -> str:
+    """A name without what tells `ResearchAgent` from "Research agent"."""
+    return name.replace(" ", "").casefold()
 
 
 def _origin(run: RunInfo) -> JsonObject:

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from ramet.chat.feature import Chat
 from ramet.chat.live_turn import LiveTurn
-from ramet.chat.turn import Message, TurnResult
+from ramet.chat.turn import TurnResult
 from ramet.chat.turns import TurnRequest
 from ramet.core.ids import Ids
 from ramet.core.json import JsonObject, NotJson, to_json
@@ -21,11 +21,9 @@ Given: TypeAlias = str | Mapping[str, object] | Sequence[Mapping[str, object]]
 """What a user says: a text, a UI message, or several."""
 
 
-async def run_saved(
-    chat: Chat, messages: Sequence[Message], signal: AbortSignal | None
-) -> TurnResult:
+async def run_saved(chat: Chat, messages: Given, signal: AbortSignal | None) -> TurnResult:
     """Store messages at the end of the transcript and run a turn on them."""
-    return await run_added(chat, [checked_message(message) for message in messages], signal)
+    return await run_added(chat, given_messages(messages, chat.ports.context.ids), signal)
 
 
 async def run_added(

@@ -1,6 +1,6 @@
 """What users call on a chat agent, and the hooks they override; shared by both families."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ramet.agent_tools.records import (
@@ -18,7 +18,7 @@ from ramet.chat.feature import Chat
 from ramet.chat.notices import completion_text, milestone_text
 from ramet.chat.progress import ReportOutcome, checked_report
 from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryContext
-from ramet.chat.saving import run_continued, run_saved
+from ramet.chat.saving import Given, run_continued, run_saved
 from ramet.chat.stream_reader import read_stored_run
 from ramet.chat.turn import ChatErrorContext, ChatResult, Message, TurnResult
 from ramet.core.durations import Duration
@@ -66,15 +66,16 @@ class ChatVerbs:
         return self._ramet_chat.transcript.all()
 
     async def save_messages(
-        self, messages: Sequence[Message], *, signal: AbortSignal | None = None
+        self, messages: Given, *, signal: AbortSignal | None = None
     ) -> TurnResult:
         """Append messages and answer them in a turn of their own; returns how that ended.
 
-        A message whose id is known replaces the stored one. Aborting the signal, or cancelling the
-        caller, cancels the turn.
+        A text is one message of the user. A message whose id is known replaces the stored one.
+        Aborting the signal, or cancelling the caller, cancels the turn.
 
         Raises:
             TurnInsideTurn: Called from inside a turn of the same agent.
+            UnknownModelResult: A message lacks its id, its role or its parts; nothing was stored.
         """
         return await run_saved(self._ramet_chat, messages, signal)
 

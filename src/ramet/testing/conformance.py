@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final, Literal
 from unittest import SkipTest
 
-from ramet.agent_tools.children import TAIL
+from ramet.agent_tools.children import TAIL, has_adapter
 from ramet.core.clock import SystemClock
 from ramet.testing import conformance_checks as told
 from ramet.testing import conformance_endings as endings
@@ -157,6 +157,9 @@ for _check in CHECKS:
 
 
 async def _result_of(check: Check, child: type, scenario: ChildScenario) -> CheckResult:
+    if check.run is not told.has_the_methods and not has_adapter(child):
+        why = f"the child lacks methods: see {told.has_the_methods.__name__}"
+        return CheckResult(name=check.name, rule=check.rule, status="skipped", detail=why)
     missing = check.needs - _given(child, scenario)
     if missing:
         why = ", ".join(sorted(_WANTED[need] for need in missing))

@@ -48,6 +48,18 @@ async def test_saved_messages_are_answered_and_the_result_is_returned(harness: H
     assert transcripts(client)[0] == [user("u1", "hi")]
 
 
+async def test_a_text_is_saved_as_one_message_of_the_user(harness: Harness) -> None:
+    agent = await harness.agent(Fed, "a")
+    agent.give("Hello", END)
+    result = await agent.save_messages("hi")
+    await agent.persist_messages("bye")
+    assert result.status == "completed"
+    asked, answer, stored = agent.messages
+    assert asked == user(str(asked["id"]), "hi")
+    assert answer == result.message
+    assert stored == user(str(stored["id"]), "bye")
+
+
 @pytest.mark.behaviour("TQ-007")
 async def test_saving_nothing_runs_a_turn_on_what_is_there(harness: Harness) -> None:
     agent = await harness.agent(Fed, "a")

@@ -165,6 +165,18 @@ def test_a_child_without_a_tail_has_the_checks_of_tails_skipped() -> None:
     checking(fetched, "serves_its_parent")()
 
 
+async def test_a_child_without_the_methods_fails_once_and_is_checked_no_further() -> None:
+    class Deaf(ramet.Agent[None]):
+        pass
+
+    report = await check_agent_tool_child(Deaf)
+    [failed] = report.failed
+    assert failed.name == "has_the_methods"
+    assert "no async start_agent_tool_run" in failed.detail
+    others = {result.detail for result in report.results if result is not failed}
+    assert others == {"the child lacks methods: see has_the_methods"}
+
+
 def test_it_runs_without_pytest() -> None:
     report = asyncio.run(check_agent_tool_child(Plain, scenario(Plain, timeout=PATIENT)))
     assert report.passed, str(report)
