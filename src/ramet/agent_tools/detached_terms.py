@@ -61,15 +61,28 @@ def checked_terms(
         raise InvalidArguments(f"detached is True, False or a ramet.Detached, not {asked!r}")
     on_finish = None if wishes.on_finish is None else callback(wishes.on_finish)
     source = _source(wishes.notify)
-    if on_finish is None and wishes.notify is not False and in_chat:
+    milestones = _milestones(wishes.on_milestones)
+    if on_finish is None and wishes.notify is not False:
+        _need_chat("notify", in_chat=in_chat)
         on_finish = NOTIFY_FINISH
+    if milestones is not None:
+        _need_chat("on_milestones", in_chat=in_chat)
     return DetachedTerms(
         on_finish=on_finish,
         notify_source=source,
         max_budget_ms=_max_budget(wishes.max_budget, options),
         no_progress_ms=_no_progress(wishes.no_progress_budget, options),
-        milestones=_milestones(wishes.on_milestones),
+        milestones=milestones,
     )
+
+
+def _need_chat(what: str, *, in_chat: bool) -> None:
+    """Refuse a wish that only a chat can fulfil: nothing would ever come of it."""
+    if not in_chat:
+        raise InvalidArguments(
+            f"{what} has a chat told, and this agent has none: use on_finish and on_progress, "
+            "or derive it from Think or AIChatAgent"
+        )
 
 
 def _source(notify: object) -> str | None:

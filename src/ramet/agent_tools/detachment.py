@@ -60,6 +60,8 @@ class Detachment:
     milestones: MilestoneWishes | None = None
     last_progress_at: int | None = None
     """When its last progress or milestone came."""
+    class_gone_since: int | None = None
+    """When it was found that its child's class is not registered any more; None while it is."""
     finish: Slot = field(default_factory=Slot)
     give_up: Slot = field(default_factory=Slot)
 
@@ -77,6 +79,7 @@ def detachment_of(row: Row) -> Detachment:
         no_progress_ms=row["detached_no_progress_budget_ms"],
         milestones=_wishes(loads_or_raw(row["detached_on_milestones"])),
         last_progress_at=row["last_progress_at"],
+        class_gone_since=row["class_gone_since"],
         finish=Slot(claimed_at=row["finish_claimed_at"], delivered_at=row["finish_delivered_at"]),
         give_up=Slot(
             claimed_at=row["give_up_claimed_at"], delivered_at=row["give_up_delivered_at"]

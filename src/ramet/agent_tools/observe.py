@@ -21,7 +21,7 @@ from ramet.agent_tools.policy import (
 from ramet.agent_tools.ports import AgentToolPorts
 from ramet.agent_tools.records import Inspection, StoredChunk
 from ramet.agent_tools.tail_lines import TailLines
-from ramet.errors import InstanceGone
+from ramet.errors import AgentNotRegistered, InstanceGone
 
 ITEMS_AT_ONCE = 256
 """Items of a tail after which clients get a chance to be sent them."""
@@ -113,6 +113,8 @@ class Observer:
         """Collect, and say whether that worked: a run ends also without its chunks (AT-295)."""
         try:
             await self.collect(live.child, live.feed, in_seconds=True)
+        except AgentNotRegistered:
+            return False  # whoever asked for the child's end has said so already
         except Exception as error:  # noqa: BLE001 - whatever the child raised, the run has ended
             self.ports.fence.check()
             self.ports.errors.report(error)

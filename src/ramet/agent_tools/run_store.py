@@ -65,6 +65,7 @@ CREATE_OUTSTANDING_INDEX = """
 CREATE INDEX cf_agent_tool_runs_outstanding ON cf_agent_tool_runs (started_at)
 WHERE detached = 1 AND finish_delivered_at IS NULL
 """
+ADD_CLASS_GONE = "ALTER TABLE cf_agent_tool_runs ADD COLUMN class_gone_since INTEGER"
 
 INSERT = """
 INSERT INTO cf_agent_tool_runs (
@@ -174,6 +175,7 @@ DELIVERED: Mapping[SlotName, str] = {
     "give-up": "UPDATE cf_agent_tool_runs SET give_up_delivered_at = ? WHERE run_id = ?",
 }
 SIGNALLED = "UPDATE cf_agent_tool_runs SET last_progress_at = ? WHERE run_id = ?"
+CLASS_GONE = "UPDATE cf_agent_tool_runs SET class_gone_since = ? WHERE run_id = ?"
 KEEP_WISHES = "UPDATE cf_agent_tool_runs SET detached_on_milestones = ? WHERE run_id = ?"
 DELETE = "DELETE FROM cf_agent_tool_runs WHERE run_id = ?"
 
@@ -195,6 +197,11 @@ def index_by_status(database: Database) -> None:
 def index_outstanding(database: Database) -> None:
     """Find runs that have still to report back without reading the others."""
     database.run(CREATE_OUTSTANDING_INDEX)
+
+
+def add_class_gone(database: Database) -> None:
+    """Keep since when the class of a child is not registered any more."""
+    database.run(ADD_CLASS_GONE)
 
 
 class RunStore:
@@ -319,6 +326,10 @@ class RunStore:
     def signalled(self, run_id: str, now: int) -> None:
         """Record when a detached run gave its last sign (AT-282)."""
         self._database.run(SIGNALLED, now, run_id)
+
+    def class_gone(self, run_id: str, since: int | None) -> None:
+        """Record since when the class of a run's child is gone; None once it is back."""
+        self._database.run(CLASS_GONE, since, run_id)
 
     def keep_wishes(self, run_id: str, wishes: MilestoneWishes) -> None:
         """Record which milestones are still to be told of."""

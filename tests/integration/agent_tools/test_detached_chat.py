@@ -556,12 +556,12 @@ HELD_UP = (
 async def test_a_callback_that_does_not_return_holds_turns_and_deliveries_up_for_a_minute(
     room: Room,
 ) -> None:
-    Told.gate = Gate()
+    gate = Told.gate = Gate()
     await room.let_go(on_finish="waits")
     await room.let_go("other", on_finish="done")
     (await room.child()).end()
     await room.settle()
-    Told.gate, gate = None, Told.gate
+    Told.gate = None
     (await room.child("other")).end()
     await room.ask("q", "beside?")
     await room.harness.advance(59)

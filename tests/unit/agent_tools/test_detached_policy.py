@@ -7,6 +7,7 @@ import pytest
 
 from ramet.agent_tools.detached.policy import (
     claimable,
+    class_stays_away,
     last_signal,
     next_index,
     next_tick_ms,
@@ -103,6 +104,14 @@ def test_only_a_run_that_has_not_begun_for_long_was_never_begun() -> None:
     assert not was_never_begun(run("starting"), inspection(), now=120_000)
 
 
+def test_a_class_that_is_gone_is_waited_for_ten_minutes() -> None:
+    assert not class_stays_away(run(), now=10**9)
+    assert not class_stays_away(run(class_gone_since=1), now=600_000)
+    assert class_stays_away(run(class_gone_since=1), now=600_001)
+    assert next_tick_ms([run(class_gone_since=1)], index=3, now=550_000) == 600_001
+    assert next_tick_ms([run(class_gone_since=1)], index=3, now=700_000) == 820_000
+
+
 @pytest.mark.behaviour("AT-019", "AT-232")
 def test_true_and_an_empty_detached_are_the_same() -> None:
     assert terms_of(True) == terms_of(Detached())
@@ -129,8 +138,27 @@ def test_an_explicit_callback_wins_over_a_notice() -> None:
     both = terms_of(Detached(on_finish="done", notify=Notify(source="s")))
     assert (both.on_finish, both.notify_source) == ("done", "s")
     assert terms_of(Detached(notify=True)).on_finish == "_cfDetachedNotifyFinish"
-    plain = checked_terms(Detached(notify=True), AgentOptions(), callback=str, in_chat=False)
-    assert plain.on_finish is None
+
+
+@pytest.mark.behaviour("AT-233", "AT-279")
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        (Detached(notify=True), "notify"),
+        (Detached(notify=Notify(source="s")), "notify"),
+        (Detached(on_finish="done", on_milestones=["a"]), "on_milestones"),
+    ],
+)
+def test_what_only_a_chat_can_be_told_is_refused_elsewhere(asked: Detached, what: str) -> None:
+    with pytest.raises(InvalidArguments, match=f"^{what} has a chat told, and this agent has none"):
+        checked_terms(asked, AgentOptions(), callback=str, in_chat=False)
+
+
+@pytest.mark.behaviour("AT-233")
+def test_the_source_of_a_notice_goes_with_a_callback_without_a_chat() -> None:
+    asked = Detached(on_finish="done", notify=Notify(source="s"))
+    terms = checked_terms(asked, AgentOptions(), callback=str, in_chat=False)
+    assert (terms.on_finish, terms.notify_source) == ("done", "s")
 
 
 @pytest.mark.behaviour("AT-235", "AT-031", "AT-277")
@@ -167,7 +195,7 @@ def test_wishes_are_read_in_whatever_form_they_stand(
     columns = (
         "detached_on_finish detached_notify_source detached_max_budget_at last_progress_at "
         "detached_no_progress_budget_ms finish_claimed_at finish_delivered_at "
-        "give_up_claimed_at give_up_delivered_at"
+        "give_up_claimed_at give_up_delivered_at class_gone_since"
     ).split()
     row = dict.fromkeys(columns) | {"detached_on_milestones": stored}
     assert detachment_of(row).milestones == wishes  # type: ignore[arg-type] # rows are read by name

@@ -24,6 +24,8 @@ MANY_RUNS: Final = 50
 """How many detached runs may be under way before that looks like a fault (AT-266)."""
 NEVER_BEGUN_MS: Final = 120_000
 """How long a run may be registered without its child knowing of it before it counts as lost."""
+CLASS_GONE_MS: Final = 600_000
+"""How long a run waits for its child's class to be registered again."""
 
 GiveUp: TypeAlias = Literal["budget-exceeded", "no-progress"]
 
@@ -65,6 +67,12 @@ def was_never_begun(run: StoredRun, inspection: Inspection | None, *, now: int) 
     return not begun and inspection is None and waited >= NEVER_BEGUN_MS
 
 
+def class_stays_away(run: StoredRun, *, now: int) -> bool:
+    """Whether the class of a run's child has not been registered for so long that it is lost."""
+    since = run.detachment.class_gone_since if run.detachment else None
+    return since is not None and now - since >= CLASS_GONE_MS
+
+
 def claimable(slot: Slot, *, now: int) -> bool:
     """Whether a delivery can be taken on now; the store decides it again, atomically."""
     free = slot.claimed_at is None or slot.claimed_at <= now - LEASE_MS
@@ -86,6 +94,8 @@ def _ends(run: StoredRun) -> Iterable[int]:
     for slot in (terms.finish, terms.give_up):
         if slot.claimed_at is not None and slot.delivered_at is None:
             yield slot.claimed_at + LEASE_MS
+    if terms.class_gone_since is not None:
+        yield terms.class_gone_since + CLASS_GONE_MS
     if run.status not in {"starting", "running"}:
         return
     if terms.max_budget_at is not None:

@@ -1,12 +1,20 @@
 """Looks at the runs that have still to report back: the tick that finds what nobody follows."""
 
+import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ramet.agent_tools.children import CHILD_PATIENCE
 from ramet.agent_tools.detached.backbone import Backbone
-from ramet.agent_tools.detached.policy import GiveUp, claimable, over_budget, was_never_begun
+from ramet.agent_tools.detached.policy import (
+    CLASS_GONE_MS,
+    GiveUp,
+    claimable,
+    class_stays_away,
+    over_budget,
+    was_never_begun,
+)
 from ramet.agent_tools.detached.watch import DetachedTasks
 from ramet.agent_tools.detachment import Slot
 from ramet.agent_tools.dispatch import Dispatcher
@@ -24,9 +32,17 @@ from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonValue
 from ramet.protocol.run_events import ABSENT, HARD_TERMINAL, Absent
 
+_log = logging.getLogger("ramet.agent_tools")
+
+_MISSING = (
+    "%s waits for runs of the class %r, which is not registered: "
+    "they end after %d minutes unless it comes back"
+)
+
 _Answer: TypeAlias = Inspection | Absent | None
 """What a child says of its run: None when it knows nothing of it, absent when it did not answer."""
 
+CLASS_GONE = "The agent class {!r} of this run's child is not registered any more."
 NEVER_BEGUN = "The process ended before the child of this run was started."
 
 
@@ -39,6 +55,8 @@ class Reconciler:
     tasks: DetachedTasks
     backbone: Backbone
     _ticking: int = field(default=0)
+    _missing: set[str] = field(default_factory=set)
+    """The classes of children that are not registered, of which the log has told."""
 
     def busy(self) -> bool:
         """Whether runs are being looked at."""
@@ -53,7 +71,7 @@ class Reconciler:
         if outstanding:
             self.backbone.keep()
         for run in outstanding:
-            if run.status in {"starting", "running"}:
+            if self._has_class(run) and run.status in {"starting", "running"}:
                 self.tasks.attach(run)
 
     async def tick(self, payload: JsonValue) -> None:
@@ -66,7 +84,7 @@ class Reconciler:
         try:
             asked = [(run, self._ask(run)) for run in self.dispatcher.runs.outstanding()]
             for run, answer in asked:
-                await self._look_at(run, await answer if answer is not None else None)
+                await self._look_at(run, await answer if isinstance(answer, Awaitable) else answer)
         finally:
             self._ticking -= 1
         self.backbone.rest()
@@ -96,6 +114,8 @@ class Reconciler:
         """How a run has ended, by its child, or because there is none (AT-243, AT-262)."""
         if not self.ports.registry.has(run.agent_type, run.run_id):
             return failure(CHILD_GONE)
+        if class_stays_away(run, now=self.ports.clock.now_ms()):
+            return failure(CLASS_GONE.format(run.agent_type))
         if isinstance(answer, Absent):
             return None
         live = self.dispatcher.in_flight.get(run.run_id)
@@ -108,12 +128,34 @@ class Reconciler:
         cancelled = live is not None and live.cancel_reason is not None
         return cancelled or run.run_id in self.tasks.stopping
 
-    def _ask(self, run: StoredRun) -> Awaitable[_Answer] | None:
+    def _ask(self, run: StoredRun) -> Awaitable[_Answer] | _Answer:
         """Ask a child; all are asked at once, so that those that do not answer cost little."""
         known = self.ports.registry.has(run.agent_type, run.run_id)
         if run.status in HARD_TERMINAL or not known:
             return None
+        if not self._has_class(run):
+            return ABSENT
         return self.ports.background.start(self._asked(run), name=f"ask {run.run_id}")
+
+    def _has_class(self, run: StoredRun) -> bool:
+        """Whether the child's class is registered; since when it is not is noted, and logged once.
+
+        The next deployment may have it again, so the run waits for a while.
+        """
+        gone_since = run.detachment.class_gone_since if run.detachment else None
+        try:
+            self.ports.classes.class_of(run.agent_type)
+        except LookupError:
+            if gone_since is None:
+                self.dispatcher.runs.class_gone(run.run_id, self.ports.clock.now_ms())
+            if run.agent_type not in self._missing:
+                self._missing.add(run.agent_type)
+                _log.warning(_MISSING, self.ports.path, run.agent_type, CLASS_GONE_MS // 60_000)
+            return False
+        self._missing.discard(run.agent_type)
+        if gone_since is not None:
+            self.dispatcher.runs.class_gone(run.run_id, None)
+        return True
 
     async def _asked(self, run: StoredRun) -> _Answer:
         try:

@@ -21,6 +21,7 @@ from ramet.agent_tools.records import Inspection, StoredChunk
 from ramet.agent_tools.signals import milestone_of
 from ramet.agent_tools.stored_run import StoredRun
 from ramet.core.public_errors import public_text
+from ramet.errors import AgentNotRegistered
 from ramet.protocol.run_events import ABSENT, HARD_TERMINAL
 
 
@@ -208,6 +209,8 @@ class DetachedTasks:
         try:
             async with self.ports.clock.timeout(CHILD_PATIENCE):
                 await live.child.cancel(reason)
+        except AgentNotRegistered:
+            return False  # the log has it: the child's class is gone
         except Exception as error:  # noqa: BLE001 - the run is over whatever the child raised
             self.ports.fence.check()
             self.ports.errors.report(error)
