@@ -1,5 +1,6 @@
 """Calls the methods that users of chat agents override, as code of their agent."""
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
@@ -11,12 +12,13 @@ from ramet.chat.recovery_options import (
     ChatRecoveryDecision,
 )
 from ramet.chat.turn import ChatErrorContext, ChatResult
+from ramet.core.clock import Clock
 from ramet.core.current import working_for
 from ramet.core.durations import Duration, seconds_of
 from ramet.core.json import JsonValue, without_surrogates
 from ramet.core.ports import Background, ErrorHook
 from ramet.core.public_errors import own_words
-from ramet.errors import InvalidOptions
+from ramet.errors import InvalidOptions, UnknownModelResult
 
 
 @runtime_checkable
@@ -82,10 +84,30 @@ class ChatHooks:
             return most
         raise InvalidOptions(f"max_persisted_messages is 1 or more, or None, not {most!r}")
 
-    async def recovery_of(self, ctx: ChatRecoveryContext) -> ChatRecoveryDecision:
-        """Run `on_chat_recovery`; what it does not decide is done as usual."""
-        decision = await self._ask(lambda: self._agent.on_chat_recovery(ctx))
-        return decision if isinstance(decision, ChatRecoveryDecision) else ChatRecoveryDecision()
+    async def recovery_of(
+        self, ctx: ChatRecoveryContext, *, clock: Clock, seconds: float
+    ) -> ChatRecoveryDecision:
+        """Run `on_chat_recovery`; what it does not decide is done as usual.
+
+        Raises:
+            TimeoutError: It took longer than so many seconds.
+            UnknownModelResult: It gave something that is no decision.
+        """
+        try:
+            async with clock.timeout(None if math.isinf(seconds) else seconds):
+                decision = await self._ask(lambda: self._agent.on_chat_recovery(ctx))
+        except TimeoutError as error:
+            raise TimeoutError(
+                f"on_chat_recovery timed out: it may take {seconds:g} s (ChatRecovery.hook_timeout)"
+            ) from error
+        if decision is None:
+            return ChatRecoveryDecision()
+        if not isinstance(decision, ChatRecoveryDecision):
+            raise UnknownModelResult(
+                f"on_chat_recovery gave {decision!r}: it gives None to go on, or a "
+                "ChatRecoveryDecision, such as ChatRecoveryDecision(proceed=False) to stop"
+            )
+        return decision
 
     async def tool_input(self, input: JsonValue, run: ChildRun) -> object:
         """Run `format_agent_tool_input`."""

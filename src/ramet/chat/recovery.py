@@ -206,7 +206,9 @@ class Recovery:
             return
         context = self._losses.context(lost.turn, lost.incident, lost.partial)
         try:
-            decision = await self._ports.hooks.recovery_of(context)
+            decision = await self._ports.hooks.recovery_of(
+                context, clock=self._ports.context.clock, seconds=self._budgets().hook_timeout
+            )
         except Exception as error:  # noqa: BLE001 - a hook that raises fails the recovery (CR-013)
             self._ports.context.fence.check()
             self._ports.errors.report(error)

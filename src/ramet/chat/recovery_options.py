@@ -23,6 +23,7 @@ TERMINAL_MESSAGE: Final = "The answer was interrupted and could not be completed
 _MOST_ATTEMPTS: Final = 10
 _STABLE_TIMEOUT: Final = 10.0
 _NO_PROGRESS_TIMEOUT: Final = 300.0
+_HOOK_TIMEOUT: Final = 30.0
 _MOST_WORK: Final = 1000
 _MOST_OOM_RETRIES: Final = 3
 
@@ -84,6 +85,8 @@ class ChatRecovery:
     """Pieces of new content that all attempts together may bring."""
     max_oom_retries: int = _MOST_OOM_RETRIES
     """How often the turn may run out of memory."""
+    hook_timeout: float = _HOOK_TIMEOUT
+    """Seconds that `on_chat_recovery` may take; infinity for ever."""
     terminal_message: str = TERMINAL_MESSAGE
     """What clients are told of a turn that was given up."""
     should_keep_recovering: Callable[[ChatRecoveryContext], bool] | None = None
@@ -101,6 +104,8 @@ class ChatRecovery:
         for name, default in defaults.items():
             if not getattr(self, name) >= 0:
                 object.__setattr__(self, name, default)
+        if not self.hook_timeout > 0:
+            object.__setattr__(self, "hook_timeout", _HOOK_TIMEOUT)
         attempts = self.max_attempts if self.max_attempts >= 0 else _MOST_ATTEMPTS
         object.__setattr__(self, "max_attempts", max(1, attempts))
 

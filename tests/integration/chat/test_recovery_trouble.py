@@ -142,10 +142,13 @@ async def test_a_lost_turn_whose_record_is_gone_still_ends(
 async def test_an_error_in_an_attempt_gives_the_turn_up(
     harness: Harness, told: list[Event]
 ) -> None:
-    Troubled.trouble = lambda agent: agent.sql(
-        "CREATE TRIGGER broken BEFORE INSERT ON cf_chat_turns "
-        "BEGIN SELECT RAISE(ABORT, 'broken'); END"
-    )
+    def breaks_turns(agent: Troubled) -> None:
+        agent.sql(
+            "CREATE TRIGGER broken BEFORE INSERT ON cf_chat_turns "
+            "BEGIN SELECT RAISE(ABORT, 'broken'); END"
+        )
+
+    Troubled.trouble = breaks_turns
     agent = await lost(harness, "par")
     assert turns(harness) == [("ended", "error")]
     assert steps(told)[-1] == ("exhausted", "recovery_error")
@@ -251,3 +254,47 @@ def _put_incident(agent: Troubled, name: str, updated_at: int) -> None:
         INCIDENT_PREFIX + name,
         updated_at,
     )
+
+
+@pytest.mark.parametrize("given", [False, True, "yes", 5])
+async def test_a_recovery_hook_that_gives_no_decision_ends_the_turn_with_an_error_that_says_so(
+    harness: Harness,
+    told: list[Event],
+    given: object,
+) -> None:
+    Troubled.trouble = lambda _: given
+    await lost(harness, "par")
+    assert turns(harness) == [("ended", "error")]
+    assert steps(told)[-1] == ("failed", "hook_error")
+    assert "ChatRecoveryDecision(proceed=False) to stop" in str(ERRORS[-1])
+
+
+async def test_a_recovery_hook_that_hangs_ends_the_turn_when_its_time_is_up(
+    harness: Harness, told: list[Event]
+) -> None:
+    Troubled.trouble = lambda _: asyncio.Event()
+    agent = await lost(harness, "par")
+    client = await harness.connect(Troubled, "a")
+    await harness.advance(29)
+    assert turns(harness) == [("recovering", "recovering")]
+    await harness.advance(1)
+    assert turns(harness) == [("ended", "error")]
+    assert steps(told)[-1] == ("failed", "hook_error")
+    assert "on_chat_recovery timed out: it may take 30 s" in str(ERRORS[-1])
+    assert client.of_type("cf_agent_chat_recovering")[-1]["recovering"] is False
+    assert text_of(agent.messages[-1]) == "par"
+
+
+@pytest.mark.parametrize(
+    ("timeout", "then"), [(2, "error"), (float("inf"), "recovering"), (float("nan"), "error")]
+)
+async def test_how_long_a_recovery_hook_may_take_can_be_said(
+    harness: Harness,
+    timeout: float,  # noqa: ASYNC109 - an option
+    then: str,
+) -> None:
+    Troubled.chat_recovery = ramet.ChatRecovery(hook_timeout=timeout)
+    Troubled.trouble = lambda _: asyncio.Event()
+    await lost(harness, "par")
+    await harness.advance(3600)
+    assert turns(harness)[0][1] == then
