@@ -27,12 +27,13 @@ from ramet.chat.turn import (
 )
 from ramet.core.current import within, working_for
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonObject, without_surrogates
+from ramet.core.json import JsonObject, loads_object, without_surrogates
 from ramet.core.public_errors import UNKNOWN_ERROR, public_text
 from ramet.errors import ChunkTooLarge
 from ramet.protocol import chunks, frames
 
 MOST_BYTES_PER_CHARACTER = 4
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 CANCELLED_ITSELF = "The turn was cancelled by its own code"
 LOST = "The turn ended unexpectedly"
 
@@ -234,6 +235,8 @@ class ChunkWriter:
         body = chunks.chunk_body(chunk)
         if len(body) * MOST_BYTES_PER_CHARACTER > self._cap:
             self._check_size(body)
+        if REPLACEMENT in body:
+            chunk = loads_object(body) or chunk  # half an emoji is stored, and shown, as a sign
         index = live.next_index
         self._log.append(live.plan.stream_id, index, body)
         failpoint("chat.chunk.committed")

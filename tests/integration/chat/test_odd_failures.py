@@ -107,6 +107,16 @@ async def test_half_an_emoji_in_an_answer_is_replaced(harness: Harness) -> None:
     assert await stored_texts(harness) == ["hi", "cut \N{REPLACEMENT CHARACTER}"]
 
 
+async def test_half_an_emoji_in_an_answer_is_replaced_for_who_has_asked_too(
+    harness: Harness,
+) -> None:
+    agent = await harness.agent(Fed, "a")
+    agent.give("cut \ud83d", {"type": "data-x", "data": {"\ud83d": "\ud83d"}}, END)
+    result = await harness.stub(Fed, "a").save_messages("hi")
+    assert result.status == "completed"
+    assert result.message == agent.messages[-1]
+
+
 async def test_an_answer_too_deep_to_store_is_kept_by_its_texts(harness: Harness) -> None:
     client = await harness.connect(Fed, "a")
     agent = await harness.agent(Fed, "a")
