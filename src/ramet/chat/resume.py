@@ -1,5 +1,6 @@
 """Decides what a client that comes back is answered (PROTOCOL 4.5); nothing here has effects."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -37,14 +38,19 @@ class Situation:
     """The request whose turn streams now."""
     recovering: str | None = None
     """A request whose turn was lost and will go on under another."""
-    accepted: str | None = None
-    """The first request whose turn waits."""
+    waiting: Sequence[str] = ()
+    """The requests whose turns wait, in their order."""
     continues: bool = False
     """Whether the last answer is to go on, for all or because this client has answered a call."""
     orphan: StoredTurn | None = None
     """A turn that was lost with an earlier process, and whose end nobody knows yet."""
     newest: StoredTurn | None = None
     """The turn that was accepted last."""
+
+    @property
+    def accepted(self) -> str | None:
+        """The first request whose turn waits."""
+        return self.waiting[0] if self.waiting else None
 
 
 def answer_to_probe(situation: Situation) -> Answer:
@@ -89,13 +95,13 @@ class Ignore:
     """The acknowledgement is of something else than what is offered."""
 
 
-def answer_to_ack(situation: Situation, request_id: str) -> ReplayStream | Ignore:
+def answer_to_ack(situation: Situation, request_id: str) -> ReplayStream | Wait | Ignore:
     """Whether an acknowledged request is replayed.
 
-    While a turn streams only that one is; one that waits has nothing to replay yet.
+    One that waits has nothing to replay yet; while a turn streams only that one is replayed.
     """
+    if request_id in situation.waiting:
+        return Wait(request_id)
     if situation.streaming is not None and situation.streaming != request_id:
-        return Ignore()
-    if situation.streaming is None and situation.accepted == request_id:
         return Ignore()
     return ReplayStream(request_id)

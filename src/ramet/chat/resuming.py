@@ -64,13 +64,15 @@ class Resuming:
         self._tell(connection, Wait(request_id) if waits else Offer(request_id), probe_id=None)
 
     def acknowledged(self, connection: Connection, request_id: str) -> None:
-        """Send a client the stream that it accepted."""
+        """Send a client the stream that it accepted; it waits for one that has not begun."""
         turn = self._ports.turns.of_request(request_id)
-        goes_on = turn is not None and turn.outcome == "recovering"
-        if not goes_on and isinstance(
-            answer_to_ack(self._situation(connection.link), request_id), Ignore
-        ):
-            return
+        if turn is None or turn.outcome != "recovering":
+            match answer_to_ack(self._situation(connection.link), request_id):
+                case Wait():
+                    self._parked[connection.link] = None
+                    return
+                case Ignore():
+                    return
         stream = self._ports.log.of_request(request_id)
         if stream is None:
             self._send_end(connection, request_id)
@@ -149,13 +151,13 @@ class Resuming:
 
     def _situation(self, link: ClientLink) -> Situation:
         streaming = self._turns.streaming
-        waiting = next((live for live in self._turns if live.phase == "accepted"), None)
+        waiting = [live.plan.request_id for live in self._turns if live.phase == "accepted"]
         turns = self._ports.turns
         lost = turns.recovering()
         awaits_continuation = link in self._parked and self._continuing.wished()
         return Situation(
             streaming=None if streaming is None else streaming.plan.request_id,
-            accepted=None if waiting is None else waiting.plan.request_id,
+            waiting=waiting,
             recovering=None if lost is None else lost.request_id,
             continues=self._continuing.due or awaits_continuation,
             orphan=turns.orphan(),

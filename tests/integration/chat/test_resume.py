@@ -89,6 +89,22 @@ async def test_an_ack_of_another_request_is_ignored_while_one_streams(harness: H
     assert responses(late) == []
 
 
+async def test_an_ack_of_a_request_that_waits_behind_another_is_answered_when_its_turn_begins(
+    harness: Harness,
+) -> None:
+    asking, waiting = [await harness.connect(Fed, "a") for _ in range(2)]
+    agent = await harness.agent(Fed, "a")
+    for number in (1, 2):
+        sent = request(f"r{number}", [user(f"u{each}", "hi") for each in range(1, number + 1)])
+        harness.host.receive(asking.link, dumps(sent))
+    harness.host.receive(waiting.link, dumps({"type": types.STREAM_RESUME_ACK, "id": "r2"}))
+    await harness.settle()
+    assert responses(waiting, "r2") == []
+    agent.give("one", END, "two", END)
+    await harness.settle()
+    assert [frame["outcome"] for frame in endings(waiting, "r2")] == ["completed"]
+
+
 @pytest.mark.behaviour("CW-009")
 async def test_an_ack_after_the_end_replays_the_stored_chunks_and_their_end(
     harness: Harness,

@@ -39,10 +39,10 @@ FAILED = turn("failed", "ended", "error")
 @pytest.mark.parametrize(
     ("situation", "answer"),
     [
-        (Situation(streaming="s", accepted="a", orphan=LOST, newest=FAILED), Offer("s")),
+        (Situation(streaming="s", waiting=["a"], orphan=LOST, newest=FAILED), Offer("s")),
         (Situation(orphan=LOST, newest=LOST), Offer("lost")),
         (Situation(newest=FAILED), Offer("failed")),
-        (Situation(accepted="a", newest=turn("a", "accepted", None)), Wait("a")),
+        (Situation(waiting=["a"], newest=turn("a", "accepted", None)), Wait("a")),
         (Situation(newest=turn("x", "ended", "completed")), Idle()),
         (Situation(newest=turn("x", "ended", "aborted")), Idle()),
         (Situation(newest=turn("x", "cleared", "error")), Idle()),
@@ -58,13 +58,15 @@ def test_a_new_connection_is_not_bothered_with_an_old_failure() -> None:
     assert greeting(Situation(newest=FAILED)) == Idle()
     assert greeting(Situation(orphan=LOST)) == Offer("lost")
     assert greeting(Situation(streaming="s", orphan=LOST)) == Offer("s")
-    assert greeting(Situation(accepted="a")) == Wait("a")
+    assert greeting(Situation(waiting=["a"])) == Wait("a")
 
 
 @pytest.mark.behaviour("CW-008", "CW-009")
 def test_while_a_turn_streams_only_that_one_may_be_acknowledged() -> None:
     assert answer_to_ack(Situation(streaming="s"), "s") == ReplayStream("s")
     assert answer_to_ack(Situation(streaming="s"), "x") == Ignore()
-    assert answer_to_ack(Situation(accepted="a"), "a") == Ignore()
-    assert answer_to_ack(Situation(accepted="a"), "x") == ReplayStream("x")
+    assert answer_to_ack(Situation(waiting=["a", "b"]), "a") == Wait("a")
+    assert answer_to_ack(Situation(waiting=["a", "b"]), "b") == Wait("b")
+    assert answer_to_ack(Situation(streaming="s", waiting=["a"]), "a") == Wait("a")
+    assert answer_to_ack(Situation(waiting=["a"]), "x") == ReplayStream("x")
     assert answer_to_ack(Situation(), "x") == ReplayStream("x")
