@@ -29,16 +29,16 @@ class Deployments:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._now: int | None = None
+        self._elapsed = 0.0
 
     @asynccontextmanager
     async def server(self, *children: type) -> AsyncIterator[Office]:
         """A server that knows these children."""
-        async with Harness(agents=[Boss], sub_agents=children, data_dir=self._path) as harness:
-            if self._now is not None:
-                await harness.advance((self._now - harness.clock.now_ms()) / 1000)
+        harness = Harness(agents=[Boss], sub_agents=children, data_dir=self._path)
+        harness.clock.move(self._elapsed)
+        async with harness:
             yield Office(harness)
-            self._now = harness.clock.now_ms()
+            self._elapsed = harness.clock.monotonic()
             await harness.crash()
 
 

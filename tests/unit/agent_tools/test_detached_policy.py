@@ -20,6 +20,7 @@ from ramet.agent_tools.detachment import Detachment, MilestoneWishes, Slot, deta
 from ramet.agent_tools.records import Inspection, Milestone, Progress
 from ramet.agent_tools.stored_run import StoredRun
 from ramet.core.options import AgentOptions
+from ramet.errors import InvalidArguments
 from ramet.protocol.run_events import RunStatus
 
 
