@@ -37,6 +37,6 @@ class Detached:
     no_progress_budget: Duration | None = None
     """Seconds of silence after which a run that has reported is given up; 0 for never."""
     notify: bool | Notify = False
-    """Whether the chat is told of the end, without `on_finish`; others than chat agents need one."""
+    """Whether the chat is told of the end, without `on_finish`; only chat agents."""
     on_milestones: Sequence[str] | Milestones = ()
     """The milestones that the chat is told of; refused for others than chat agents."""

@@ -29,8 +29,8 @@ class ChatOutcome:
     request_id: str
     """The request that was answered: that of the last turn, when others were lost on the way."""
     status: OutcomeStatus
-    message: JsonObject
-    """The assistant's message, as far as it came."""
+    message: JsonObject | None
+    """The assistant's message, as far as it came; None when nothing of it came."""
     error: str | None
     """What the server said, when it failed."""
     message_ids: Sequence[str]
@@ -38,8 +38,8 @@ class ChatOutcome:
 
     @property
     def text(self) -> str:
-        """The text of the message."""
-        return text_of(self.message)
+        """The text of the message; empty without one."""
+        return "" if self.message is None else text_of(self.message)
 
 
 class Answer:
@@ -101,7 +101,7 @@ class Answer:
             ChatOutcome(
                 request_id=self.request_id,
                 status=status,
-                message=message,
+                message=message if message["id"] or message["parts"] else None,
                 error=error,
                 message_ids=self.message_ids,
             )

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import ramet
-from ramet.core.json import loads
 from ramet.core.signals import AbortController
 from ramet.errors import InvalidArguments, MethodNotFound, RunBelongsToAnother
 from tests.integration.agent_tools.children import HandChild, Parent
@@ -70,7 +69,7 @@ async def test_true_wires_no_callback_and_still_tells_everybody(office: Office) 
     assert office.row()["detached_on_finish"] is None
 
 
-@pytest.mark.behaviour("AT-230", "AT-234", "AT-235", "AT-031")
+@pytest.mark.behaviour("AT-230", "AT-234")
 async def test_what_was_asked_for_stands_in_the_row(office: Office) -> None:
     now = office.harness.clock.now_ms()
     await office.let_go(
@@ -78,18 +77,15 @@ async def test_what_was_asked_for_stands_in_the_row(office: Office) -> None:
         max_budget=60,
         no_progress_budget=7,
         notify=ramet.Notify(source="nightly"),
-        on_milestones=ramet.Milestones(["a", "b", "a"], mode="react"),
     )
     await office.let_go("none", max_budget=math.inf, no_progress_budget=math.inf)
-    await office.let_go("zero", no_progress_budget=0, on_milestones=["a"])
+    await office.let_go("zero", no_progress_budget=0)
 
     row = office.row("all")
     assert row["detached_on_finish"] == "done"
     assert row["detached_notify_source"] == "nightly"
     assert row["detached_max_budget_at"] == now + 60_000
     assert row["detached_no_progress_budget_ms"] == 7_000
-    wishes = str(row["detached_on_milestones"])
-    assert loads(wishes) == {"names": ["a", "b"], "mode": "react"}
     none = office.row("none")
     assert none["detached_max_budget_at"] is None
     assert none["detached_no_progress_budget_ms"] is None
@@ -97,7 +93,6 @@ async def test_what_was_asked_for_stands_in_the_row(office: Office) -> None:
     zero = office.row("zero")
     assert zero["detached_max_budget_at"] == now + 7_200_000
     assert zero["detached_no_progress_budget_ms"] == 0
-    assert loads(str(zero["detached_on_milestones"])) == {"names": ["a"], "mode": "narrate"}
     await office.restart()
     runs = {run.run_id: run for run in (await office.boss()).list_agent_tool_runs()}
     assert runs["all"].notify_source == "nightly"
@@ -105,15 +100,14 @@ async def test_what_was_asked_for_stands_in_the_row(office: Office) -> None:
 
 
 @pytest.mark.behaviour("AT-233", "AT-279")
-async def test_notify_is_ignored_where_there_is_no_chat(office: Office) -> None:
-    await office.let_go("plain", on_finish=None, notify=True, on_milestones=["a"])
-    assert office.row("plain")["detached_on_finish"] is None
-    child = await office.child("plain")
-    child.milestone("a", 0)
-    child.end()
-    await office.settle()
-    assert Boss.log == ["start plain", "finish plain"]
-    assert (await office.boss()).errors == []
+@pytest.mark.parametrize("asked", [{"on_finish": None, "notify": True}, {"on_milestones": ["a"]}])
+async def test_what_needs_a_chat_is_refused_where_there_is_none(
+    office: Office, asked: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidArguments, match="has a chat told, and this agent has none"):
+        await office.let_go("plain", **asked)
+    assert (await office.boss()).list_agent_tool_runs() == []
+    assert office.ticks() == []
 
 
 @pytest.mark.behaviour("AT-231")

@@ -8,7 +8,7 @@ import pytest
 from pydantic_ai.models import Model
 
 import ramet
-from ramet.core.json import JsonObject
+from ramet.core.json import JsonObject, loads
 from ramet.protocol.messages import text_of, user_message
 from ramet.testing import Gate, Harness
 from ramet.testing.scripted_model import ScriptedModel
@@ -261,6 +261,15 @@ async def test_what_was_given_up_has_its_words_too(room: Room) -> None:
         "The agent tool run was given up: its child sent nothing more.",
         "u: Background run Reporter (slow) ran out of time.",
     ]
+
+
+@pytest.mark.behaviour("AT-235", "AT-031")
+async def test_wishes_for_milestones_stand_in_the_row(room: Room) -> None:
+    await room.let_go("both", on_milestones=ramet.Milestones(["a", "b", "a"], mode="react"))
+    await room.let_go("one", on_milestones=["a"])
+    both, one = (str(room.row(each)["detached_on_milestones"]) for each in ("both", "one"))
+    assert loads(both) == {"names": ["a", "b"], "mode": "react"}
+    assert loads(one) == {"names": ["a"], "mode": "narrate"}
 
 
 @pytest.mark.behaviour("AT-271")

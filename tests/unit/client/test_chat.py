@@ -138,6 +138,7 @@ async def test_an_answer_gives_its_chunks_and_its_message(
     assert seen == WHOLE
     assert outcome.text == "one two three"
     assert (outcome.status, outcome.error, outcome.message_ids) == ("completed", None, ("u9",))
+    assert outcome.message is not None
     assert outcome.message["id"] == "asst_1"
     assert reply.done
 
@@ -173,6 +174,18 @@ async def test_an_answer_that_failed_says_what_the_server_said(
     outcome = await reply.result()
 
     assert (outcome.status, outcome.error, outcome.text) == ("error", "kaput", "one")
+
+
+async def test_an_answer_of_which_nothing_came_has_no_message(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    failed = frames.chat_response(reply.request_id, body="no key", done=True, error=True)
+    await server.socket.say(failed)
+    outcome = await reply.result()
+
+    assert (outcome.status, outcome.error) == ("error", "no key")
+    assert (outcome.message, outcome.text) == (None, "")
 
 
 @pytest.mark.parametrize("status", ["aborted", "skipped", "completed"])
@@ -505,6 +518,7 @@ async def test_a_lost_turn_that_is_answered_anew_has_the_new_message_alone(
     outcome = await reply.result()
 
     assert seen == [*WHOLE[:4], *anew]
+    assert outcome.message is not None
     assert (outcome.text, outcome.message["id"]) == ("other", "asst_2")
 
 
