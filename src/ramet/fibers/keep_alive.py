@@ -56,5 +56,5 @@ class KeepAlive:
     async def beat(self) -> None:
         """Give a sign of life: set the next one."""
         now = self._clock.now_ms()
-        if self._due is not None and self._due <= now:
+        if self._due is not None and not now < self._due <= now + self._interval_ms:
             self._due = now + self._interval_ms

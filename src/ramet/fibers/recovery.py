@@ -13,7 +13,7 @@ from ramet.core.json import JsonObject, JsonValue, NotJson, loads
 from ramet.core.public_errors import public_text
 from ramet.fibers.leases import Leases
 from ramet.fibers.managed import ManagedFibers, in_recovery_hook, outcome_of
-from ramet.fibers.policy import follow_up_ms
+from ramet.fibers.policy import LONGEST_FOLLOW_UP_MS, follow_up_ms
 from ramet.fibers.ports import FiberPorts
 from ramet.fibers.records import TERMINAL, FiberInspection, InterruptedFiber
 from ramet.fibers.running import FiberRunner
@@ -78,7 +78,7 @@ class FiberRecovery:
         now = self._ports.clock.now_ms()
         if self._scanning:
             self._sign_of_life = now + self._interval_ms
-        elif self._next_scan is None or self._next_scan <= now:
+        elif self._next_scan is None or not now < self._next_scan <= now + LONGEST_FOLLOW_UP_MS:
             # Beside the alarm, not in it: a long hook holds up no schedule.
             self._ports.background.start(self.scan(), name="fiber recovery")
             await self._ports.clock.sleep(0)  # the shortest have ended before the alarm is set

@@ -77,7 +77,8 @@ class Alarms:
     def _read(self) -> bool:
         """Read who is due; whether there is anybody whose alarm does not fire already."""
         now = self._clock.now_ms()
-        self._resting = {root: until for root, until in self._resting.items() if until > now}
+        last = now + TRY_AGAIN_MS  # further away only since the wall clock was set back
+        self._resting = {root: t for root, t in self._resting.items() if now < t <= last}
         taken = self._active.keys() | self._resting.keys()
         due = self._index.due(len(taken) + PAGE)
         self._waiting.extend(root for root in due if root not in taken)

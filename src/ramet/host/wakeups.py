@@ -13,6 +13,7 @@ from ramet.core.clock import Clock, Timer
 from ramet.core.fence import Fence
 from ramet.core.json import NotJson, dumps, loads
 from ramet.core.paths import AgentPath
+from ramet.errors import StorageError
 from ramet.storage import Database, Migration, Row, combined, migrate
 
 _log = logging.getLogger("ramet.host")
@@ -30,16 +31,24 @@ CREATE INDEX IF NOT EXISTS ramet_wakeups_due ON ramet_wakeups (due_ms) WHERE set
 CREATE_ASIDE_INDEX = """
 CREATE INDEX IF NOT EXISTS ramet_wakeups_aside ON ramet_wakeups (set_aside) WHERE set_aside = 1
 """
+ADD_SET_MS = "ALTER TABLE ramet_wakeups ADD COLUMN set_ms INTEGER NOT NULL DEFAULT 0"
+CREATE_SET_INDEX = "CREATE INDEX ramet_wakeups_set ON ramet_wakeups (set_ms)"
 SET = """
-INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
-ON CONFLICT (root) DO UPDATE SET due_ms = excluded.due_ms, set_aside = 0
+INSERT INTO ramet_wakeups (root, due_ms, set_ms) VALUES (?, ?, ?)
+ON CONFLICT (root) DO UPDATE
+SET due_ms = excluded.due_ms, set_ms = excluded.set_ms, set_aside = 0
 """
 PROMISE = """
-INSERT INTO ramet_wakeups (root, due_ms) VALUES (?, ?)
-ON CONFLICT (root) DO UPDATE SET due_ms = min(due_ms, excluded.due_ms)
+INSERT INTO ramet_wakeups (root, due_ms, set_ms) VALUES (?, ?, ?)
+ON CONFLICT (root) DO UPDATE
+SET due_ms = min(due_ms, excluded.due_ms), set_ms = excluded.set_ms
 """
-OF_CLASS = "SELECT root, due_ms FROM ramet_wakeups WHERE root >= ? AND root < ?"
-PUT_OFF = "UPDATE ramet_wakeups SET due_ms = ? WHERE root = ? AND due_ms <= ?"
+SET_LATER = "SELECT 1 FROM ramet_wakeups WHERE set_ms > ? LIMIT 1"
+WAKE_THOSE_SET_LATER = """
+UPDATE ramet_wakeups SET due_ms = min(due_ms, ?1), set_ms = ?1 WHERE set_ms > ?2
+"""
+OF_CLASS = "SELECT root, due_ms, set_ms FROM ramet_wakeups WHERE root >= ? AND root < ?"
+PUT_OFF = "UPDATE ramet_wakeups SET due_ms = ?1, set_ms = ?2 WHERE root = ?3 AND due_ms <= ?2"
 REMOVE = "DELETE FROM ramet_wakeups WHERE root = ?"
 SET_ASIDE = "UPDATE ramet_wakeups SET set_aside = 1 WHERE root = ?"
 TAKE_UP = "UPDATE ramet_wakeups SET set_aside = 0 WHERE set_aside = 1"
@@ -57,11 +66,30 @@ def _create(database: Database) -> None:
         database.run(statement)
 
 
-SCHEMA = combined((Migration(component="host", number=1, apply=_create),))
+def _add_set_ms(database: Database) -> None:
+    database.run(ADD_SET_MS)
+    database.run(CREATE_SET_INDEX)
+
+
+SCHEMA = combined(
+    (
+        Migration(component="host", number=1, apply=_create),
+        Migration(component="host", number=2, apply=_add_set_ms),
+    )
+)
+
+LONGEST_WAIT_MS = 30_000
+"""The wall clock is looked at that often while a root waits: it may be set, or have stood still."""
+STEP_MS = 1_000
+"""What the wall clock goes back by at once without anybody taking note."""
 
 
 class WakeupIndex:
-    """Next wake-ups by root agent, with one timer for the earliest of them."""
+    """Next wake-ups by root agent, with one timer for the earliest of them.
+
+    Moments are of the wall clock, timers run on another one. So none runs for long, and a root that
+    was noted later than now, by a wall clock that was set back since, is woken to look anew.
+    """
 
     def __init__(self, database: Database, clock: Clock, *, on_due: Callable[[], object]) -> None:
         self._database = database
@@ -69,8 +97,11 @@ class WakeupIndex:
         self._on_due = on_due
         self._timer: Timer | None = None
         self._timer_due: int | None = None
+        self._read_ms = clock.now_ms()
+        """Whoever was due at this moment has been read."""
         migrate(database, SCHEMA)
         database.run(TAKE_UP)
+        self._wake_after_step()
 
     def set(self, root: AgentPath, due_ms: int | None) -> None:
         """Note when a root must be awake next; None for never. Committed on return."""
@@ -78,12 +109,12 @@ class WakeupIndex:
         if due_ms is None:
             self._database.run(REMOVE, key)
         else:
-            self._database.run(SET, key, due_ms)
+            self._database.run(SET, key, due_ms, self._clock.now_ms())
             self._at(due_ms)
 
     def promise(self, root: AgentPath, due_ms: int) -> None:
         """Note that a root must be awake at a moment or earlier. Committed on return."""
-        self._database.run(PROMISE, dumps(root.to_json()), due_ms)
+        self._database.run(PROMISE, dumps(root.to_json()), due_ms, self._clock.now_ms())
         self._at(due_ms)
 
     def rename(self, names: Mapping[str, str]) -> None:
@@ -98,12 +129,13 @@ class WakeupIndex:
                 if root is None:
                     continue
                 with self._database.transaction():
-                    self._database.run(PROMISE, dumps(root.renamed(names).to_json()), row["due_ms"])
+                    key = dumps(root.renamed(names).to_json())
+                    self._database.run(PROMISE, key, row["due_ms"], row["set_ms"])
                     self._database.run(REMOVE, row["root"])
 
     def put_off(self, root: AgentPath, due_ms: int) -> None:
         """Move a moment that has come to a later one, unless it was moved or removed meanwhile."""
-        self._database.run(PUT_OFF, due_ms, dumps(root.to_json()), self._clock.now_ms())
+        self._database.run(PUT_OFF, due_ms, self._clock.now_ms(), dumps(root.to_json()))
 
     def set_aside(self, root: AgentPath) -> None:
         """Leave a root alone until the next process: this one does not know its class.
@@ -119,7 +151,8 @@ class WakeupIndex:
 
     def due(self, limit: int) -> list[AgentPath]:
         """The roots whose moment has come, the longest overdue first."""
-        rows = self._database.query(DUE, self._clock.now_ms(), limit)
+        self._read_ms = self._clock.now_ms()
+        rows = self._database.query(DUE, self._read_ms, limit)
         return [root for root in map(self._root, rows) if root is not None]
 
     def _root(self, row: Row) -> AgentPath | None:
@@ -132,8 +165,8 @@ class WakeupIndex:
             return None
 
     def watch(self) -> None:
-        """Set the timer to the earliest moment that is still to come."""
-        row = self._database.one(NEXT, self._clock.now_ms())
+        """Set the timer to the earliest moment that had not come when `due` was asked last."""
+        row = self._database.one(NEXT, min(self._read_ms, self._clock.now_ms()))
         if row is not None:
             self._at(row["due_ms"])
 
@@ -146,15 +179,37 @@ class WakeupIndex:
     def _at(self, due_ms: int) -> None:
         if self._timer_due is not None and self._timer_due <= due_ms:
             return
+        self._timer_due = due_ms
+        self._wait()
+
+    def _wait(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_due = due_ms
-        wait = max(0, due_ms - self._clock.now_ms()) / 1000
-        self._timer = self._clock.call_later(wait, self._fire)
+        self._timer = None
+        if self._timer_due is not None:
+            wait_ms = min(LONGEST_WAIT_MS, max(0, self._timer_due - self._clock.now_ms()))
+            self._timer = self._clock.call_later(wait_ms / 1000, self._look)
 
-    def _fire(self) -> None:
-        self._timer = self._timer_due = None
-        self._on_due()
+    def _look(self) -> None:
+        self._timer = None
+        try:
+            stepped = self._wake_after_step()
+        except StorageError:
+            _log.exception("The index of wake-ups cannot be written; it is tried again")
+            stepped = False
+        if stepped or self._timer_due is None or self._timer_due <= self._clock.now_ms():
+            self._timer_due = None
+            self._on_due()
+        else:
+            self._wait()
+
+    def _wake_after_step(self) -> bool:
+        """Have those look anew that were noted at a moment that is still to come."""
+        now_ms = self._clock.now_ms()
+        stepped = self._database.one(SET_LATER, now_ms + STEP_MS) is not None
+        if stepped:
+            self._database.run(WAKE_THOSE_SET_LATER, now_ms, now_ms + STEP_MS)
+        return stepped
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,19 @@ WHERE time <= ? AND type IN ('delayed', 'scheduled') AND id NOT GLOB 'cf:*' GROU
 EARLIEST = """
 SELECT id, time FROM cf_agents_schedules WHERE running = 0 ORDER BY time LIMIT ?
 """
+REPEATING = """
+SELECT rowid, * FROM cf_agents_schedules
+WHERE time > ? AND running = 0 AND type IN ('cron', 'interval')
+"""
+BEGUN_AFTER = """
+SELECT 1 FROM cf_agents_schedules
+WHERE running = 1 AND (time > ?1 OR execution_started_at > ?1) LIMIT 1
+"""
+BEGUN_BY = """
+UPDATE cf_agents_schedules
+SET time = min(time, ?1), execution_started_at = min(execution_started_at, ?1)
+WHERE running = 1 AND (time > ?1 OR execution_started_at > ?1)
+"""
 RUNNING = "SELECT execution_started_at FROM cf_agents_schedules WHERE running = 1"
 CLAIM = "UPDATE cf_agents_schedules SET running = 1, execution_started_at = ? WHERE id = ?"
 RELEASE = """
@@ -246,6 +259,15 @@ class ScheduleStore:
     def earliest(self, limit: int) -> list[tuple[str, int]]:
         """Ids and times of the rows that are due first among those not marked as running."""
         return [(row["id"], row["time"]) for row in self._database.query(EARLIEST, limit)]
+
+    def repeating(self, *, after: int) -> list[StoredSchedule]:
+        """The rows that repeat, do not run, and are due only after a moment."""
+        return [_stored(row) for row in self._database.query(REPEATING, after)]
+
+    def begun_by(self, now: int) -> None:
+        """Take what is marked as running for begun now, where it says later."""
+        if self._database.one(BEGUN_AFTER, now) is not None:
+            self._database.run(BEGUN_BY, now)
 
     def running_since(self) -> list[int | None]:
         """When the rows that are marked as running were begun."""

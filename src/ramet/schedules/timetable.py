@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ramet.core.alarm import Alarm
 from ramet.core.failpoints import failpoint
@@ -68,6 +68,8 @@ class Timetable:
         self._execution = execution
         self._under_way: dict[str, UnderWay] = {}
         self._pauses: dict[str, Pause] = {}
+        self._latest_ms = 0
+        """The wall clock has shown this moment; it may have been set back since."""
         self._more_wait = False
         """Whether due rows wait for others to end."""
         self._refill: asyncio.Task[None] | None = None
@@ -83,7 +85,7 @@ class Timetable:
         self._alarm.promise(new.timing.time * 1000)
         failpoint("schedule.promised")
         id = new.id or self._ports.ids.url_safe(ID_LENGTH)
-        row = self._store.put(id, new, now_ms=self._ports.clock.now_ms())
+        row = self._store.put(id, new, now_ms=self._now_ms())
         self._pauses.pop(id, None)
         failpoint("schedule.stored")
         return row, True
@@ -122,7 +124,8 @@ class Timetable:
                 self._store.move(owner, owner.renamed(names))
 
     def heal(self) -> None:
-        """Set the alarm again in case that the host's index has lost it."""
+        """Set the alarm again in case that the host's index has lost it; once at the start."""
+        self._bring_nearer(self._now_ms())
         due_ms = self.next_due()
         if due_ms is not None:
             self._alarm.promise(due_ms)
@@ -141,6 +144,10 @@ class Timetable:
 
     async def run_due(self) -> None:
         """Start all that is due, as far as there is room; the rest follows as others end."""
+        latest_ms, now_ms = self._latest_ms, self._now_ms()
+        if now_ms < latest_ms:
+            self._latest_ms = now_ms
+            self._bring_nearer(now_ms)
         self._warn_of_many_alike()
         self._begin_due()
         await self._ports.clock.sleep(0)  # the shortest have ended before the alarm is set again
@@ -148,6 +155,29 @@ class Timetable:
     def busy(self) -> str | None:
         """Why the root may not be evicted now."""
         return "a schedule is being carried out" if self._under_way else None
+
+    def _now_ms(self) -> int:
+        now_ms = self._ports.clock.now_ms()
+        self._latest_ms = max(self._latest_ms, now_ms)
+        return now_ms
+
+    def _bring_nearer(self, now_ms: int) -> None:
+        """Leave nothing that repeats further away than one period: the clock was set back.
+
+        One-shot schedules keep their date.
+        """
+        now = now_ms // 1000
+        for row in self._store.repeating(after=now):
+            time = policy.next_time(row.timing, now_ms)
+            if time is not None and time + 1 < row.timing.time:  # a first time is rounded up
+                self._alarm.promise(time * 1000)
+                self._store.reschedule(row.id, time)
+        self._store.begun_by(now)
+        longest_ms = now_ms + policy.LONGEST_PAUSE_MS
+        for id, pause in self._pauses.items():
+            self._pauses[id] = replace(pause, until_ms=min(pause.until_ms, longest_ms))
+        for under_way in self._under_way.values():
+            under_way.since_ms = min(under_way.since_ms, now_ms)
 
     @property
     def _full(self) -> bool:
@@ -196,7 +226,8 @@ class Timetable:
         hung_at = policy.hung_at_ms(row.started, self._ports.options.hung_schedule_timeout)
         if hung_at is None or now_ms < hung_at:
             return False
-        _log.warning("%s: the interval %s hangs, it is run anew", self._ports.path, row.callback)
+        why = "hangs" if row.id in self._under_way else "was cut off with its process"
+        _log.warning("%s: the interval %s %s, it is run anew", self._ports.path, row.callback, why)
         return True
 
     def _begin(self, row: StoredSchedule) -> None:
@@ -247,7 +278,7 @@ class Timetable:
             return  # it was taken for hung and is run anew
         # Killed here or before, the row is still there and is carried out again.
         failpoint("schedule.executed")
-        time = policy.next_time(row.timing, self._ports.clock.now_ms())
+        time = policy.next_time(row.timing, self._now_ms())
         if time is None:
             self._store.remove_unmoved(row)
             failpoint("schedule.removed")

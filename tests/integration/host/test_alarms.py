@@ -12,12 +12,12 @@ from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.host.alarms import AT_ONCE, PAGE
-from ramet.host.wakeups import DUE, NEXT, TAKE_UP, WakeupIndex
+from ramet.host.wakeups import DUE, NEXT, SET_LATER, TAKE_UP, WakeupIndex
 from ramet.storage import Database, Row
 from ramet.testing import Harness, ManualClock
 
 DONE: list[str] = []
-PLANS = [(DUE, (0, 1)), (NEXT, (0,)), (TAKE_UP, ())]
+PLANS = [(DUE, (0, 1)), (NEXT, (0,)), (TAKE_UP, ()), (SET_LATER, (0,))]
 
 
 class Sleeper(ramet.Agent[None]):
