@@ -525,6 +525,26 @@ async def test_a_child_that_was_never_started_is_started_although_it_is_not_to_b
     assert (await again.child("r")).inputs == ["why?"]
 
 
+@pytest.mark.behaviour("AT-312", "AT-054")
+async def test_a_child_whose_input_becomes_known_while_it_is_looked_at_is_started_at_once(
+    again: Stage,
+) -> None:
+    again.root = Strict
+    HandChild.stalls_on.add("start")
+    await again.dispatch(run_id="r", input="why?")
+    await again.harness.crash()
+    HandChild.stalls_on.clear()
+    HandChild.stalls_on.add("chunks")
+    await again.harness.restart()
+    caller = await again.dispatch(run_id="r", input="why?")
+    HandChild.stalls_on.clear()
+    await again.harness.advance(2)
+
+    assert (await again.child("r")).inputs == ["why?"]
+    result = await caller
+    assert (result.status, result.child_still_running) == ("interrupted", True)
+
+
 @pytest.mark.behaviour("AT-295", "AT-046")
 async def test_a_run_ends_even_if_its_child_says_nothing_of_its_last_chunks(again: Stage) -> None:
     caller = await again.dispatch(run_id="r")
