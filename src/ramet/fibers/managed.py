@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from datetime import datetime
 
 from ramet.core.failpoints import failpoint
-from ramet.core.listing import bound_ms, clamped
+from ramet.core.listing import bound_ms, check_text, clamped
 from ramet.core.payloads import dump_payload
 from ramet.core.public_errors import public_text
 from ramet.errors import InvalidArguments
@@ -71,10 +71,12 @@ class ManagedFibers:
 
     def inspect(self, fiber_id: str) -> FiberInspection | None:
         """A managed fiber by its id."""
+        check_text(fiber_id, what="fiber_id")
         return self._store.fiber(fiber_id)
 
     def inspect_by_key(self, key: str) -> FiberInspection | None:
         """A managed fiber by its idempotency key."""
+        check_text(key, what="idempotency_key")
         return self._store.fiber_of_key(key)
 
     def list(self, status: str | Iterable[str] | None, limit: int) -> list[FiberInspection]:
@@ -90,6 +92,7 @@ class ManagedFibers:
 
     def cancel(self, fiber_id: str, reason: str | None) -> bool:
         """Abort a fiber that is not over; waiters are released at once (FB-035)."""
+        check_text(fiber_id, what="fiber_id")
         if not self._settle(fiber_id, "aborted", reason):
             return False
         live = self._runner.live(fiber_id)
@@ -104,6 +107,7 @@ class ManagedFibers:
 
     def resolve(self, fiber_id: str, result: FiberResult) -> bool:
         """Settle an interrupted fiber by hand (FB-039)."""
+        check_text(fiber_id, what="fiber_id")
         return self.conclude(fiber_id, outcome_of(result))
 
     def conclude(self, fiber_id: str, outcome: Outcome) -> bool:

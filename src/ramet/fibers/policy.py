@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from ramet.core.json import JsonValue
-from ramet.core.listing import statuses
+from ramet.core.listing import check_text, statuses
 from ramet.errors import InvalidArguments
 from ramet.fibers.records import TERMINAL, FiberInspection, FrameworkSnapshot
 
@@ -21,8 +21,7 @@ def follow_up_ms(*, interval: float, scans_without_progress: int) -> int:
 
 def check_work(name: object, function: object) -> None:
     """Refuse a fiber without a name or a function."""
-    if not isinstance(name, str):
-        raise InvalidArguments(f"A fiber's name is a text, not {name!r}")
+    check_text(name, what="A fiber's name")
     if not callable(function):
         raise InvalidArguments(
             f"The fiber {name!r} needs a function that takes its context, not {function!r}"
@@ -33,6 +32,8 @@ def check_id(value: object, *, what: str) -> None:
     """Refuse an id or key that is blank (FB-027)."""
     if value is not None and not (isinstance(value, str) and value.strip()):
         raise InvalidArguments(f"{what} must be a text that is not blank, not {value!r}")
+    if value is not None:
+        check_text(value, what=what)
 
 
 def the_one(

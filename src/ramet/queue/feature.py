@@ -5,6 +5,7 @@ from ramet.core.current import CurrentConnection, current, working_for
 from ramet.core.deliveries import Deliveries
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonValue
+from ramet.core.listing import check_text
 from ramet.core.options import RetryOptions
 from ramet.core.payloads import dump_payload
 from ramet.core.retry import Retrier, complete_retry, dump_retry
@@ -84,6 +85,7 @@ class Queue:
 
     def get(self, id: str) -> QueueItem | None:
         """One item; None when there is none of that id."""
+        check_text(id, what="The id of a queued call")
         item = self._store.get(id)
         return None if item is None else item.shown()
 
@@ -103,6 +105,7 @@ class Queue:
 
     def remove(self, id: str) -> bool:
         """Remove an item; False when there is none of that id."""
+        check_text(id, what="The id of a queued call")
         self._ports.fence.check()
         return self._store.remove(id)
 

@@ -8,6 +8,9 @@ from ramet.core.options import RetryOptions
 from ramet.queue.feature import Queue
 from ramet.queue.records import QueueItem
 
+_ALL = str(object())
+"""Stands for no id; compared by identity, so that no text is taken for it."""
+
 
 class QueueVerbs:
     """The queue methods of an agent."""
@@ -53,9 +56,9 @@ class QueueVerbs:
     @overload
     async def get_queue(self, id: str) -> QueueItem | None: ...
 
-    async def get_queue(self, id: str | None = None) -> list[QueueItem] | QueueItem | None:
+    async def get_queue(self, id: str = _ALL) -> list[QueueItem] | QueueItem | None:
         """All queued calls, the next one first; with an id that one, or None without it."""
-        return self._ramet_queue.all() if id is None else self._ramet_queue.get(id)
+        return self._ramet_queue.all() if id is _ALL else self._ramet_queue.get(id)
 
     async def get_queues(self, key: str, value: JsonValue) -> list[QueueItem]:
         """The queued calls whose payload is an object with this value under this key."""

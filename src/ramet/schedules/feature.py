@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime
 
 from ramet.core.callbacks import callback_name
 from ramet.core.json import JsonValue
+from ramet.core.listing import check_text
 from ramet.core.options import RetryOptions
 from ramet.core.paths import AgentPath
 from ramet.core.payloads import dump_payload
@@ -106,7 +106,6 @@ class Schedules:
 
     def cancel(self, id: str) -> bool:
         """Remove one of this agent's schedules; False when there is none of that id."""
-        self._ports.fence.check()
         if self.get(id) is None:
             return False
         row = self._root_side.remove(id, self._owner)
@@ -116,6 +115,7 @@ class Schedules:
 
     def get(self, id: str) -> Schedule | None:
         """One of this agent's schedules; None when there is none of that id."""
+        check_text(id, what="The id of a schedule")
         return next(iter(self.matching(id=id)), None)
 
     def matching(
@@ -123,14 +123,15 @@ class Schedules:
         *,
         id: str | None = None,
         type: ScheduleType | None = None,
-        start: datetime | None = None,
-        end: datetime | None = None,
+        time_range: object = None,
     ) -> list[Schedule]:
         """This agent's schedules that fit all that is given, the earliest first."""
         self._ports.fence.check()
+        if id is not None:
+            check_text(id, what="The id of a schedule")
         if type is not None and type not in SCHEDULE_TYPES:
             raise InvalidArguments(f"{type!r} is not one of the types {', '.join(SCHEDULE_TYPES)}")
-        first, last = bounds_of(start, end)
+        first, last = bounds_of(time_range)
         return [
             row.shown()
             for row in self._root_side.of_owner(self._owner, id)

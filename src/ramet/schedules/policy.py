@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeGuard
 
 from ramet.errors import InvalidArguments, InvalidSchedule
 from ramet.schedules.cron import next_match
@@ -117,11 +118,25 @@ def suspicious(due: Mapping[str, int], begun: Mapping[str, int]) -> dict[str, in
     return {callback: count for callback, count in waiting.items() if count >= MANY_ALIKE}
 
 
-def bounds_of(start: datetime | None, end: datetime | None) -> tuple[int, int]:
-    """The whole seconds from a start to an end, both included; None for open ends."""
-    first = -LAST_SECOND if start is None else math.ceil(_epoch(start))
-    last = LAST_SECOND if end is None else math.floor(_epoch(end))
-    return first, last
+def bounds_of(time_range: object) -> tuple[int, int]:
+    """The whole seconds from a start to an end, both included; None for open ends.
+
+    Raises:
+        InvalidArguments: It is no pair of dates.
+        InvalidSchedule: A date does not say its time zone.
+    """
+    match (None, None) if time_range is None else time_range:
+        case (start, end) if _is_bound(start) and _is_bound(end):
+            first = -LAST_SECOND if start is None else math.ceil(_epoch(start))
+            last = LAST_SECOND if end is None else math.floor(_epoch(end))
+            return first, last
+    raise InvalidArguments(
+        f"A time range is a pair of dates, either of which may be None, not {time_range!r}"
+    )
+
+
+def _is_bound(value: object) -> TypeGuard[datetime | None]:
+    return value is None or isinstance(value, datetime)
 
 
 def _date(when: datetime) -> int:

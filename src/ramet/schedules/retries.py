@@ -7,6 +7,7 @@ from typing import TypeVar, overload
 from ramet.core.callbacks import run_callback
 from ramet.core.options import RetryOptions
 from ramet.core.retry import Retrier, ShouldRetry, complete_retry
+from ramet.errors import InvalidArguments
 
 T = TypeVar("T")
 
@@ -26,6 +27,10 @@ class Retries:
         should_retry: ShouldRetry | None,
     ) -> object:
         """Run `call`; see `RetryVerbs.retry`."""
+        if not callable(call):
+            raise InvalidArguments(f"What is run again is a function, not {call!r}")
+        if should_retry is not None and not callable(should_retry):
+            raise InvalidArguments(f"should_retry is a function, not {should_retry!r}")
         chosen = complete_retry(options, self.defaults) or self.defaults
 
         async def once(attempt: int) -> object:
@@ -71,6 +76,7 @@ class RetryVerbs:
         leave out comes from the class. Nothing of this is stored.
 
         Raises:
+            InvalidArguments: `fn` or `should_retry` is no function.
             InvalidOptions: The options do not fit together with those of the class.
             Exception: The last error of `fn`.
         """

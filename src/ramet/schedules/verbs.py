@@ -85,5 +85,4 @@ class ScheduleVerbs:
 
         A time range includes both of its aware ends; None leaves an end open.
         """
-        start, end = time_range or (None, None)
-        return self._ramet_schedules.matching(id=id, type=type, start=start, end=end)
+        return self._ramet_schedules.matching(id=id, type=type, time_range=time_range)

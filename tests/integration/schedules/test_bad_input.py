@@ -236,6 +236,61 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
         InvalidArguments,
         "The fiber 'f1' has the idempotency key 'k1', not 'k3'",
     ),
+    "half a character as a fiber's name": (
+        lambda a: a.start_fiber("x\ud83c", a.work),
+        InvalidArguments,
+        "A fiber's name holds half a character, which nothing can store: 'x\\ud83c'",
+    ),
+    "half a character as a fiber's key": (
+        lambda a: a.start_fiber("work", a.work, idempotency_key="x\ud83c"),
+        InvalidArguments,
+        "idempotency_key holds half a character, which nothing can store: 'x\\ud83c'",
+    ),
+    "no id of a schedule": (
+        lambda a: a.get_schedule(None),
+        InvalidArguments,
+        "The id of a schedule is a text, not None",
+    ),
+    "a list as the id of a schedule": (
+        lambda a: a.cancel_schedule(["x"]),
+        InvalidArguments,
+        "The id of a schedule is a text, not ['x']",
+    ),
+    "the same in a list of schedules": (
+        lambda a: a.list_schedules(id=["x"]),
+        InvalidArguments,
+        "The id of a schedule is a text, not ['x']",
+    ),
+    "a number as a time range": (
+        lambda a: a.list_schedules(time_range=5),
+        InvalidArguments,
+        "A time range is a pair of dates, either of which may be None, not 5",
+    ),
+    "numbers in a time range": (
+        lambda a: a.list_schedules(time_range=(1, 2)),
+        InvalidArguments,
+        "A time range is a pair of dates, either of which may be None, not (1, 2)",
+    ),
+    "no id of a queued call": (
+        lambda a: a.get_queue(None),
+        InvalidArguments,
+        "The id of a queued call is a text, not None",
+    ),
+    "a list as the id of a queued call": (
+        lambda a: a.dequeue(["x"]),
+        InvalidArguments,
+        "The id of a queued call is a text, not ['x']",
+    ),
+    "a list as the id of a fiber": (
+        lambda a: a.cancel_fiber(["f1"]),
+        InvalidArguments,
+        "fiber_id is a text, not ['f1']",
+    ),
+    "a number to be run again": (
+        lambda a: a.retry(5),
+        InvalidArguments,
+        "What is run again is a function, not 5",
+    ),
     "no message": (
         lambda a: a.submit_messages([]),
         InvalidArguments,

@@ -626,7 +626,8 @@ async def test_listing_gives_the_newest_first_within_its_limits(
     await host.settle()
     assert [each.submission_id for each in agent.list_submissions(limit=3)] == ["s59", "s58", "s57"]
     assert len(agent.list_submissions()) == 50
-    assert len(agent.list_submissions(limit=0)) == 1
+    with pytest.raises(InvalidArguments, match="limit is a whole number, 1 or more, not 0"):
+        agent.list_submissions(limit=0)
     assert len(agent.list_submissions(limit=1000)) == 60
     assert agent.list_submissions("pending") == []
     assert len(agent.list_submissions(["pending", "completed"], limit=7)) == 7
@@ -652,7 +653,9 @@ async def test_only_what_is_over_can_be_deleted_the_bound_is_strict(
     assert agent.delete_submissions(completed_before=second - timedelta(seconds=1)) == 0
     assert agent.delete_submissions(completed_before=second) == 1
     assert [each for each, _ in rows(host)] == ["s2", "s3", "s4"]
-    assert agent.delete_submissions(limit=0) == 1
+    with pytest.raises(InvalidArguments, match="limit is a whole number, 1 or more, not 0"):
+        agent.delete_submissions(limit=0)
+    assert agent.delete_submissions(limit=1) == 1
     assert [each for each, _ in rows(host)] == ["s3", "s4"]
     await agent.cancel_submission("s4")
     assert agent.delete_submission("s4")

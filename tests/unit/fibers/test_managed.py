@@ -382,7 +382,8 @@ async def test_fibers_are_listed_the_newest_first_up_to_a_limit(world: World) ->
     assert listed[:4] == ["g", "f59", "f58", "f57"]
     assert len(listed) == 50
     assert len(agent.list_fibers(limit=1_000)) == 61
-    assert len(agent.list_fibers(limit=0)) == 1
+    with pytest.raises(InvalidArguments, match="limit is a whole number, 1 or more, not 0"):
+        agent.list_fibers(limit=0)
     assert [fiber.fiber_id for fiber in agent.list_fibers(status=["pending", "error"])] == ["g"]
     assert len(agent.list_fibers(status="completed", limit=7)) == 7
     with pytest.raises(InvalidArguments, match="'done' is not one of the statuses aborted, "):
@@ -422,7 +423,10 @@ async def test_the_limits_of_a_deletion(world: World) -> None:
     for number in range(620):
         ledger_row(world, f"f{number}", status="completed", completed_at=number)
     agent = await world.open()
-    assert agent.delete_fibers(limit=0) == 1
+    for none in (0, -1, 1.5, "5", True):
+        with pytest.raises(InvalidArguments, match=f"1 or more, not {none!r}"):
+            agent.delete_fibers(limit=none)  # type: ignore[arg-type] # wrong on purpose
+    assert agent.delete_fibers(limit=1) == 1
     assert agent.delete_fibers() == 100
     assert agent.delete_fibers(limit=10_000) == 500
     for wrong in (datetime(2030, 1, 1), 5):  # noqa: DTZ001 - wrong on purpose

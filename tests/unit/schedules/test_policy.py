@@ -263,6 +263,6 @@ def test_ten_of_a_callback_are_suspicious_without_those_that_have_begun() -> Non
 def test_a_range_is_of_whole_seconds_inside_it() -> None:
     start = datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
     end = datetime(2026, 1, 1, 0, 0, 5, 999_999, tzinfo=UTC)
-    assert bounds_of(start, end) == (epoch(2026, 1, 1) + 1, epoch(2026, 1, 1) + 5)
-    first, last = bounds_of(None, None)
+    assert bounds_of((start, end)) == (epoch(2026, 1, 1) + 1, epoch(2026, 1, 1) + 5)
+    first, last = bounds_of(None)
     assert first < 0 < last
