@@ -81,38 +81,44 @@ class Recovery:
         return live
 
     async def _recover(self, lives: list[LiveRun]) -> None:
-        begun, waiting = self.ports.clock.monotonic(), _Waiting(self.ports.clock)
-        total, handed_on = int(CLASSIFY_TIMEOUT * 1000), set[LiveRun]()
+        begun = self.ports.clock.monotonic()
+        total = int(CLASSIFY_TIMEOUT * 1000)
         self._emit("begin", runCount=len(lives), totalTimeoutMs=total)
         try:
-            followed: list[LiveRun] = []
-            ended: list[tuple[LiveRun, Ending, StoredRun | None]] = []
-            for live in lives:
-                verdict = await self._classified(live, waiting)
-                if verdict is None:
-                    followed.append(live)
-                else:
-                    ended.append((live, *await self._seal(live, verdict, begun)))
-            for live in followed:
-                self._follow(live)
-                handed_on.add(live)
-            for live, ending, sealed in ended:
-                if sealed is not None:
-                    await self.tasks.finalizer.tell(sealed)
-                self.tasks.settle(live, ending)
-            for live in followed:
-                await live.sealed.wait()
-                self._tell_row(live, begun)
+            followed, ended = await self._sorted(lives, begun)
         except Exception as error:
             self.ports.fence.check()
             self._emit("failed", error=type(error).__name__)
             for live in lives:
-                if live not in handed_on:
-                    self.tasks.in_flight.forget(live)
-                    live.sealed.set()
-                    live.fail(error)
+                self.tasks.in_flight.forget(live)
+                live.sealed.set()
+                live.fail(error)
             raise
+        for live in followed:
+            self._follow(live)
+        for live, ending, sealed in ended:
+            if sealed is not None:
+                await self.tasks.finalizer.tell(sealed)
+            self.tasks.settle(live, ending)
+        for live in followed:
+            await live.sealed.wait()
+            self._tell_row(live, begun)
         self._emit("complete", runCount=len(lives), elapsedMs=self._elapsed_ms(begun))
+
+    async def _sorted(
+        self, lives: list[LiveRun], begun: float
+    ) -> tuple[list[LiveRun], list[tuple[LiveRun, Ending, StoredRun | None]]]:
+        """Ask every child: those that are to be followed, and those whose runs are sealed now."""
+        waiting = _Waiting(self.ports.clock)
+        followed: list[LiveRun] = []
+        ended: list[tuple[LiveRun, Ending, StoredRun | None]] = []
+        for live in lives:
+            verdict = await self._classified(live, waiting)
+            if verdict is None:
+                followed.append(live)
+            else:
+                ended.append((live, *await self._seal(live, verdict, begun)))
+        return followed, ended
 
     def _follow(self, live: LiveRun) -> None:
         """Follow a child that is still at work; who asks for its run meanwhile waits with us."""
