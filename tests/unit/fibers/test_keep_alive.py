@@ -3,6 +3,7 @@
 import pytest
 
 from ramet.testing.manual_clock import START_MS
+from ramet.testing.quiet import quiet
 from tests.unit.fibers.world import World
 
 NEAR = START_MS + 30_000
@@ -150,3 +151,25 @@ async def test_after_a_crash_the_alarm_comes_once_more_and_nobody_holds_on(world
     await world.advance(30)
     assert (await world.open()).fibers.holders == 0
     assert world.due() is None
+
+
+async def test_the_next_sign_of_life_stays_near_when_the_wall_clock_is_set_back(
+    world: World,
+) -> None:
+    fibers = (await world.open()).fibers
+    release = fibers.hold()
+    world.clock._start_ms -= 3_600_000
+    await world.alarm.fire()
+    assert world.due() == NEAR - 3_600_000
+    release()
+
+
+async def test_a_planned_scan_is_made_at_once_when_the_wall_clock_was_set_back(
+    world: World,
+) -> None:
+    recovery = (await world.open()).fibers._recovery
+    recovery.plan_at(START_MS + 200_000)
+    world.clock._start_ms -= 3_600_000
+    await world.alarm.fire()
+    await quiet()
+    assert recovery.next_due() is None
