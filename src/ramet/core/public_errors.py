@@ -1,6 +1,7 @@
 """What a caller outside is told of an exception: the user's own words, never the insides (D26)."""
 
 import logging
+import traceback
 
 from ramet.core.ids import Ids
 from ramet.core.json import without_surrogates
@@ -44,10 +45,10 @@ def public_text(error: BaseException, ids: Ids) -> str:
         return own_words(error)
     if type(error).__module__.partition(".")[0] in _INSIDES:
         error_id = ids.error_id()
-        _log.error("Internal error %s", error_id, exc_info=error)
+        _note(logging.ERROR, f"Internal error {error_id}", error)
         return f"Something went wrong inside the server (error {error_id})"
     text = own_words(error)
-    _log.warning("A caller was told: %s", text or UNKNOWN_ERROR, exc_info=error)
+    _note(logging.WARNING, f"A caller was told: {text or UNKNOWN_ERROR}", error)
     return text or UNKNOWN_ERROR
 
 
@@ -57,3 +58,12 @@ def own_words(error: BaseException) -> str:
         return without_surrogates(str(error))
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide that something went wrong
         return type(error).__name__
+
+
+def _note(level: int, text: str, error: BaseException) -> None:
+    """Log an error with its traceback, as text where no file could take it as it is."""
+    trace = "".join(traceback.format_exception(error))
+    if without_surrogates(trace) == trace:
+        _log.log(level, "%s", text, exc_info=error)
+    else:
+        _log.log(level, "%s\n%s", text, without_surrogates(trace))

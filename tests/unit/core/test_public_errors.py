@@ -29,3 +29,10 @@ def test_what_ramet_refuses_is_not_logged(caplog: pytest.LogCaptureFixture) -> N
     caplog.set_level(logging.DEBUG)
     assert public_text(InvalidArguments("no"), Ids()) == "no"
     assert not caplog.records
+
+
+def test_half_an_emoji_in_an_error_does_not_keep_it_out_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert public_text(ValueError("x\ud800"), Ids()) == "x\ufffd"
+    assert caplog.text.encode().count("ValueError: x\ufffd".encode()) == 1
