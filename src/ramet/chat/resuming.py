@@ -27,6 +27,8 @@ from ramet.connections.link import ClientLink
 from ramet.protocol import chunks, frames
 from ramet.protocol.messages import parts_of
 
+RECOVERING = frozenset({"recovery-continue", "recovery-retry"})
+
 
 class Resuming:
     """Brings clients up to where the chat is."""
@@ -170,12 +172,24 @@ class Resuming:
                 stream = self._ports.log.of_request(request_id)
                 if stream is not None and stream.status == "streaming":
                     connection.link.behind.add(log_key(stream.stream_id))
-                connection.send_frame(frames.stream_resuming(request_id, probe_id=probe_id))
+                connection.send_frame(
+                    frames.stream_resuming(
+                        request_id, probe_id=probe_id, goes_on_for=self._lost_before(request_id)
+                    )
+                )
             case Wait(request_id):
                 self._parked[connection.link] = None
                 connection.send_frame(frames.stream_pending(request_id, probe_id=probe_id))
             case Idle():
                 connection.send_frame(frames.stream_resume_none(reason="idle", probe_id=probe_id))
+
+    def _lost_before(self, request_id: str) -> Sequence[str]:
+        """The requests that one goes on for, so that a client that has asked them knows."""
+        turn = self._ports.turns.of_request(request_id)
+        if turn is None or turn.trigger not in RECOVERING:
+            return ()
+        requests = self._ports.turns.requests_of(turn.recovery_root)
+        return requests[: requests.index(request_id)] if request_id in requests else ()
 
     def _reader(self, stream: StoredStream) -> StreamReader:
         log, runs = self._ports.log, self._ports.runs

@@ -1,11 +1,11 @@
 """The answers that are not over: which frames are theirs, and how they are taken up again."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ramet.client.reply import Answer
 from ramet.client.transcript import Transcript
 from ramet.core.ids import Ids
-from ramet.core.json import JsonObject, dumps, text_at
+from ramet.core.json import JsonObject, JsonValue, dumps, text_at
 from ramet.errors import ClientError, ConnectionLost
 from ramet.protocol import types
 
@@ -16,12 +16,12 @@ _NOT_THERE = (
 
 
 class Answers:
-    """The open answers of one chat, by the request that they answer now, in the order asked.
+    """The open answers of one chat, by the request that they answer now.
 
     On a new socket the server is asked what it is at. An answer that it does not name has ended, or
     stands in a queue: its request is acknowledged as soon as that cannot harm, and the server sends
-    what there is of it. A turn that was lost goes on under another request, which is offered; lost
-    turns go on in the order in which they were asked.
+    what there is of it. A turn that was lost goes on under another request, which is offered with
+    the requests that it goes on for.
     """
 
     def __init__(self, transcript: Transcript, post: Callable[[str], None], ids: Ids) -> None:
@@ -91,16 +91,23 @@ class Answers:
             self._stranger = None
             self.probe()
 
-    def offered(self, request_id: str) -> None:
-        """Take the stream that the server offers, if it is one of ours or goes on for one."""
+    def offered(self, request_id: str, *, goes_on_for: Sequence[JsonValue] = ()) -> None:
+        """Take the stream that the server offers, if it is one of ours or goes on for one.
+
+        Args:
+            request_id: The request whose stream it is.
+            goes_on_for: The lost requests that it goes on for, as the server says.
+        """
         self._idle = False
         if request_id in self._open:
             self._acknowledge(request_id)
             return
         self._stranger = request_id
+        lost = next((self._open[str(each)] for each in goes_on_for if each in self._open), None)
+        if lost is not None:
+            self._hand_over(lost, request_id)
         for answer in tuple(self._unattached()):
             self._acknowledge(answer.request_id)
-        self._adopt(request_id)
 
     def pending(self, request_id: str | None) -> None:
         """Wait: a turn will stream, and be offered then."""
@@ -114,6 +121,7 @@ class Answers:
         self._idle, self._stranger = True, None
         for answer in tuple(self._open.values()):
             if not answer.attached:
+                self._acknowledged.discard(answer.request_id)  # ignored while something streamed
                 self._acknowledge(answer.request_id)
             elif answer.recovering:
                 self._end_as_stored(answer)
@@ -121,12 +129,12 @@ class Answers:
     def response(self, frame: JsonObject) -> None:
         """Take a frame of an answer."""
         request_id = text_at(frame, "id") or ""
-        if request_id not in self._open and frame.get("seq") == 0:
-            self._adopt(request_id)
         answer = self._open.get(request_id)
         if answer is None:
             if frame.get("done") is True:
                 self._over_elsewhere(request_id, frame)
+            elif frame.get("seq") == 0 and any(each.recovering for each in self._open.values()):
+                self.probe()  # what is offered then says for which lost request it goes on
             return
         answer.attached = True
         body, seq = text_at(frame, "body") or "", frame.get("seq")
@@ -143,9 +151,7 @@ class Answers:
         outcome = text_at(frame, "outcome")
         if outcome == "recovering":
             answer.recovering = True
-            if self._stranger is not None:
-                self._adopt(self._stranger)
-            elif self._idle:
+            if self._idle:
                 self._end_as_stored(answer)
         elif outcome is None and frame.get("replay") is True and not answer.received.any:
             self.forget(answer)
@@ -161,9 +167,7 @@ class Answers:
         if message["id"] and message["parts"] and not answer.cleared:
             self._transcript.put(message)
         answer.end(frame, error)
-        if self._stranger is not None:
-            self._adopt(self._stranger)
-        elif self._waits():
+        if self._stranger is None and self._waits():
             self.probe()
 
     def _over_elsewhere(self, request_id: str, frame: JsonObject) -> None:
@@ -189,29 +193,11 @@ class Answers:
         self.forget(answer)
         answer.end_with(self._transcript.answer_to(answer.message_ids))
 
-    def _adopt(self, request_id: str) -> None:
-        """Let a request that nobody here has made go on for the first answer that was lost.
-
-        Not while one that was asked before may turn out to be lost.
-        """
-        answers = tuple(self._open.values())
-        for at, answer in enumerate(answers):
-            if answer.recovering:
-                asked = [each for later in answers[at:] for each in later.message_ids]
-                if self._transcript.ends_with(asked):
-                    self._hand_over(answer, request_id)
-                return
-            if not answer.attached:
-                return
-
     def _hand_over(self, answer: Answer, request_id: str) -> None:
-        """Follow the request that goes on for a lost answer, which keeps its place."""
-        before = answer.request_id
+        """Follow the request that goes on for a lost answer."""
+        self.forget(answer)
         answer.follow(request_id)
-        answer.attached = True
-        self._open = {
-            (request_id if known == before else known): each for known, each in self._open.items()
-        }
+        self.keep(answer)
         if self._stranger == request_id:
             self._stranger = None
         self._acknowledge(request_id)

@@ -153,7 +153,8 @@ class Chat:
         if request_id is None:
             return
         self._track(request_id)
-        self._answers.offered(request_id)
+        lost = frame.get("goesOnFor")
+        self._answers.offered(request_id, goes_on_for=lost if isinstance(lost, list) else ())
 
     def _pending(self, frame: JsonObject) -> None:
         request_id = text_at(frame, "id")

@@ -52,11 +52,6 @@ class Transcript:
                 self.put({**message, "id": own.get("id")})
                 return
 
-    def ends_with(self, message_ids: Sequence[str]) -> bool:
-        """Whether the last question is one of these, as far as is known."""
-        asked = [each.get("id") for each in self.messages if each.get("role") == "user"]
-        return not asked or not message_ids or asked[-1] in message_ids
-
     def answer_to(self, message_ids: Sequence[str]) -> JsonObject | None:
         """The assistant's message right after one of these questions."""
         for question, answer in pairwise(self.messages):

@@ -139,9 +139,18 @@ def chat_clear() -> str:
     return dumps({"type": types.CHAT_CLEAR})
 
 
-def stream_resuming(id: str, *, probe_id: str | None = None) -> str:
-    """Offer a stream; the client answers with an ACK. With a probe id, answers that probe."""
-    return _chat_frame(types.STREAM_RESUMING, id=id, probeId=probe_id)
+def stream_resuming(
+    id: str, *, probe_id: str | None = None, goes_on_for: Sequence[str] = ()
+) -> str:
+    """Offer a stream; the client answers with an ACK. With a probe id, answers that probe.
+
+    Args:
+        id: The request whose answer it is.
+        probe_id: The probe that this answers, if it answers one.
+        goes_on_for: The requests whose turns were lost, and that this one goes on for.
+    """
+    lost = [*goes_on_for] or None
+    return _chat_frame(types.STREAM_RESUMING, id=id, probeId=probe_id, goesOnFor=lost)
 
 
 def stream_pending(id: str | None = None, *, probe_id: str | None = None) -> str:
@@ -173,6 +182,6 @@ def ramet_error(text: str) -> str:
     return dumps({"type": types.RAMET_ERROR, "error": text})
 
 
-def _chat_frame(frame_type: str, **fields: str | bool | None) -> str:
+def _chat_frame(frame_type: str, **fields: str | bool | Sequence[str] | None) -> str:
     present = {key: value for key, value in fields.items() if value is not None}
     return dumps({"type": frame_type, **present})

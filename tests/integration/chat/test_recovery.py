@@ -434,7 +434,11 @@ async def test_an_answer_that_stands_still_is_taken_up_anew(
     assert [ending["outcome"] for ending in endings(client)] == ["recovering"]
     first, turn = agent.turns
     assert turn.assistant_message_id == first.assistant_message_id
-    assert client.frames[-1] == {"type": types.STREAM_RESUMING, "id": turn.request_id}
+    assert client.frames[-1] == {
+        "type": types.STREAM_RESUMING,
+        "id": turn.request_id,
+        "goesOnFor": ["r1"],
+    }
     await ack(client, turn.request_id)
     agent.give("tial", END)
     await harness.settle()

@@ -464,7 +464,7 @@ async def test_a_lost_turn_is_followed_to_the_one_that_goes_on_for_it(
     await stream(server.socket, old, range(3))
     socket = await reconnect(server, frames.stream_pending(old), IDENTITY)
     await socket.say(done(old, outcome="recovering"))
-    await socket.say(frames.stream_resuming("next"))
+    await socket.say(frames.stream_resuming("next", goes_on_for=[old]))
     assert reply.request_id == "next"
     await stream(socket, "next", range(len(BODIES)), replay=True)
     await socket.say(done("next"))
@@ -482,11 +482,9 @@ async def test_the_turn_that_goes_on_may_be_offered_before_the_lost_one_is_known
     old = reply.request_id
     seen, reader = reading(reply)
     await stream(server.socket, old, range(4))
-    socket = await reconnect(server, frames.stream_resuming("next"), IDENTITY)
-    assert acknowledged(socket) == [old]
-    await stream(socket, old, range(4), replay=True)
-    await socket.say(done(old, outcome="recovering", replay=True))
-    assert acknowledged(socket) == [old, "next"]
+    offer = frames.stream_resuming("next", goes_on_for=["before", old])
+    socket = await reconnect(server, offer, IDENTITY)
+    assert acknowledged(socket) == ["next"]
     await stream(socket, "next", range(len(BODIES)), replay=True)
     await socket.say(done("next"))
     await reader.outcome()
@@ -501,7 +499,7 @@ async def test_a_lost_turn_that_is_answered_anew_has_the_new_message_alone(
     seen, reader = reading(reply)
     await stream(server.socket, reply.request_id, range(4))
     await server.socket.say(done(reply.request_id, outcome="recovering"))
-    await server.socket.say(frames.stream_resuming("next"))
+    await server.socket.say(frames.stream_resuming("next", goes_on_for=[reply.request_id]))
     anew = [
         chunks.start("asst_2"),
         chunks.text_start("t"),
@@ -571,38 +569,27 @@ async def test_a_lost_turn_that_went_on_and_ended_meanwhile_is_taken_from_the_tr
 
 
 @pytest.mark.behaviour("D4")
-async def test_lost_turns_go_on_in_the_order_of_their_questions_whichever_end_is_known_first(
+async def test_of_two_lost_turns_each_is_followed_to_the_one_that_goes_on_for_it(
     server: ScriptedServer, client: AgentClient
 ) -> None:
     first, second = await client.chat("one"), await client.chat("two")
     lost, next_lost = first.request_id, second.request_id
     await stream(server.socket, lost, range(3))
-    socket = await reconnect(server, frames.stream_resuming("next"), IDENTITY)
+    offer = frames.stream_resuming("next", goes_on_for=[lost])
+    socket = await reconnect(server, offer, IDENTITY)
+    assert acknowledged(socket) == ["next", next_lost]
     await socket.say(done(next_lost, outcome="recovering", replay=True))
-    assert second.request_id == next_lost
-    await stream(socket, lost, range(3), replay=True)
-    await socket.say(done(lost, outcome="recovering", replay=True))
-    assert (first.request_id, second.request_id) == ("next", next_lost)
     await stream(socket, "next", range(len(BODIES)), replay=True)
     await socket.say(done("next"))
-    await stream(socket, "after", range(len(BODIES)))
+    await socket.say(chunk("after", 0))
+    assert (first.request_id, second.request_id) == ("next", next_lost)
+    await socket.say(frames.stream_resuming("after", goes_on_for=[next_lost]))
+    await stream(socket, "after", range(len(BODIES)), replay=True)
     await socket.say(done("after"))
 
     assert [(await each.result()).request_id for each in (first, second)] == ["next", "after"]
     assert (await second.result()).text == "one two three"
-
-
-async def test_a_lost_turn_keeps_its_place_when_it_is_lost_again(
-    server: ScriptedServer, client: AgentClient
-) -> None:
-    first, second = await client.chat("one"), await client.chat("two")
-    requests = [first.request_id, second.request_id]
-    for going_on in ("a", "b"):
-        socket = await reconnect(server, frames.stream_resuming(going_on), IDENTITY)
-        for request_id in reversed(requests):
-            await socket.say(done(request_id, outcome="recovering", replay=True))
-        assert first.request_id == going_on
-        requests[0] = going_on
+    assert len(probes(socket)) > 1
 
 
 async def test_what_went_on_for_a_lost_turn_unseen_is_known_by_its_questions_when_it_ends(
@@ -618,6 +605,37 @@ async def test_what_went_on_for_a_lost_turn_unseen_is_known_by_its_questions_whe
     await server.socket.say(done("next", replay=True))
 
     assert (await reply.result()).text == "one two three"
+
+
+async def test_a_lost_turn_that_went_on_and_ended_before_another_clients_ends_with_that(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    old, mine = reply.request_id, client.messages[-1]
+    answered: JsonObject = {"id": "a", "role": "assistant", "parts": []}
+    answered["parts"] = [{"type": "text", "text": "all of it"}]
+    others = user_message("u2", "another's")
+    socket = await reconnect(server, frames.stream_resuming("another's"), IDENTITY)
+    await socket.say(done(old, outcome="recovering", replay=True))
+    await socket.say(frames.chat_messages([mine, answered, others]))
+    await socket.say(done("another's", message_ids=["u2"]))
+    await socket.say(frames.stream_resume_none(reason="idle", probe_id=probes(socket)[-1]))
+
+    assert (await reply.result()).text == "all of it"
+
+
+async def test_a_question_that_never_arrived_fails_once_the_server_has_nothing_else_to_send(
+    server: ScriptedServer, client: AgentClient
+) -> None:
+    reply = await client.chat("hi")
+    socket = await reconnect(server, frames.stream_resuming("another's"), IDENTITY)
+    await socket.say(done("another's", message_ids=["u2"]))
+    await socket.say(frames.stream_resume_none(reason="idle", probe_id=probes(socket)[-1]))
+    assert acknowledged(socket) == [reply.request_id] * 2
+    await socket.say(frames.chat_response(reply.request_id, body="", done=True, replay=True))
+
+    with pytest.raises(ConnectionLost, match="before the server had the question"):
+        await reply.result()
 
 
 async def test_an_answer_fails_when_the_connection_is_gone_for_good(

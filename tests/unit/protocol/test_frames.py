@@ -63,6 +63,10 @@ from ramet.protocol import frames
         (frames.chat_clear(), {"type": "cf_agent_chat_clear"}),
         (frames.stream_resuming("r"), {"type": "cf_agent_stream_resuming", "id": "r"}),
         (
+            frames.stream_resuming("r", goes_on_for=["q"]),
+            {"type": "cf_agent_stream_resuming", "id": "r", "goesOnFor": ["q"]},
+        ),
+        (
             frames.stream_resuming("r", probe_id="p"),
             {"type": "cf_agent_stream_resuming", "id": "r", "probeId": "p"},
         ),
