@@ -164,8 +164,9 @@ class ChatVerbs:
     def on_chat_recovery(self, ctx: ChatRecoveryContext) -> object:
         """Say what is to become of a turn that was lost; may be async.
 
-        Return a `ChatRecoveryDecision`, or None to keep what there is and go on. Raising ends the
-        turn with an error.
+        Return a `ChatRecoveryDecision`, or None to keep what there is and go on. Raising, returning
+        anything else and taking longer than `ChatRecovery.hook_timeout` end the turn with an error.
+        After a crash in it, it is asked again.
         """
 
     def format_agent_tool_input(
