@@ -78,15 +78,16 @@ class Losses:
         ports.recovery.sweep(older_than=now - KEPT_MS)
         before = ports.recovery.incident(loss.incident_id)
         incident = after_loss(before, loss)
-        reason = exhaustion(
-            incident,
-            self._budgets(),
-            now=now,
-            keep_going=lambda: self._keep_going(turn, incident, partial),
-            awaits_client=awaits,
-        )
-        if reason is not None:
-            incident = replace(incident, status="exhausting", reason=reason)
+        if incident.status != "exhausting":
+            reason = exhaustion(
+                incident,
+                self._budgets(),
+                now=now,
+                keep_going=lambda: self._keep_going(turn, incident, partial),
+                awaits_client=awaits,
+            )
+            if reason is not None:
+                incident = replace(incident, status="exhausting", reason=reason)
         with ports.transcript.changing():
             ports.turns.mark_lost(turn.turn_id)
             if partial is not None and not turn.continuation:

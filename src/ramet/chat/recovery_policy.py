@@ -93,6 +93,9 @@ def after_loss(before: Incident | None, loss: Loss) -> Incident:
             progress=loss.progress,
             oom_attempts=int(loss.out_of_memory),
         )
+    if before.status == "exhausting":
+        # What was decided is carried to its end, whatever the clock says by now (CR-021).
+        return replace(before, turn_id=loss.turn_id, request_id=loss.request_id, kind=loss.kind)
     progressed = loss.progress > before.progress
     fresh = progressed or loss.awaits_client
     return replace(
