@@ -16,6 +16,7 @@ from tests.support.server import environment
 HERE = Path(__file__).parent
 NPM_FOLDER = "tests/browser"
 GROUP_TIMEOUT = 900
+FAMILIES = ["ChatAgent", "ThinkAgent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
