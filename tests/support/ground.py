@@ -1,18 +1,12 @@
-"""A root agent with sub-agents around schedules and queues, in place of host and runtime.
+"""A root agent with sub-agents around schedules and queues, in place of host and runtime."""
 
-The databases are real, the clock is moved by the test, the index of wake-ups outlives a crash.
-"""
-
-import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ramet.core.alarm import Alarm
 from ramet.core.fence import Fence
-from ramet.core.ids import Ids
-from ramet.core.json import JsonObject
 from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
 from ramet.core.retry import Retrier
@@ -26,13 +20,12 @@ from ramet.schedules.ports import EXECUTE_SCHEDULE, RootSide, SchedulePorts
 from ramet.schedules.retries import Retries, RetryVerbs
 from ramet.schedules.schema import SCHEDULE_MIGRATIONS
 from ramet.schedules.verbs import ScheduleVerbs
-from ramet.storage import Database, SqlValue, combined, migrate
+from ramet.storage import Database, combined, migrate
 from ramet.testing.manual_clock import ManualClock
 from ramet.testing.quiet import quiet
+from tests.support.one_root import ROOT, Index, OfOne, OneRoot, Tasks
 
-T = TypeVar("T")
 SCHEMA = combined(SCHEDULE_MIGRATIONS, QUEUE_MIGRATIONS)
-ROOT = AgentPath.of(("Root", "r"))
 
 
 class Verbs(ScheduleVerbs, QueueVerbs, RetryVerbs):
@@ -49,70 +42,6 @@ V = TypeVar("V", bound=Verbs)
 
 
 @dataclass
-class Index:
-    """The host's durable index for one root: a moment, and every moment that was set."""
-
-    due_ms: int | None = None
-    history: list[int | None] = field(default_factory=list)
-    on_set: Callable[[], object] = lambda: None
-
-    def set(self, due_ms: int | None) -> None:
-        self.due_ms = due_ms
-        self.history.append(due_ms)
-        self.on_set()
-
-    def promise(self, due_ms: int) -> None:
-        if self.due_ms is None or due_ms < self.due_ms:
-            self.set(due_ms)
-
-
-@dataclass
-class Tasks:
-    """The tasks of one instance."""
-
-    errors: list[BaseException]
-    all: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    def start(self, work: Coroutine[object, object, T], *, name: str) -> asyncio.Task[T]:
-        coroutine: Coroutine[Any, Any, T] = work
-        task = asyncio.get_running_loop().create_task(coroutine, name=name)
-        self.all.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self.all.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.errors.append(error)
-
-
-@dataclass
-class Log:
-    """Events and errors of all agents, with whose they are."""
-
-    events: list[tuple[str, str, JsonObject]] = field(default_factory=list)
-    errors: list[tuple[str, BaseException]] = field(default_factory=list)
-
-    def named(self, type: str) -> list[JsonObject]:
-        return [payload for _, found, payload in self.events if found == type]
-
-
-@dataclass
-class OfOne:
-    """What one agent reports."""
-
-    log: Log
-    name: str
-
-    def emit(self, type: str, payload: JsonObject | None = None) -> None:
-        self.log.events.append((self.name, type, payload or {}))
-
-    def report(self, error: BaseException) -> None:
-        self.log.errors.append((self.name, error))
-
-
-@dataclass
 class Opened(Generic[V]):
     """One live instance."""
 
@@ -125,7 +54,7 @@ class Opened(Generic[V]):
     internal: dict[str, Callable[..., Any]]
 
 
-class Ground(Generic[V]):
+class Ground(OneRoot, Generic[V]):
     """One root below which agents of other classes may be opened."""
 
     def __init__(
@@ -136,21 +65,12 @@ class Ground(Generic[V]):
         options: AgentOptions | None = None,
         clock: ManualClock | None = None,
     ) -> None:
-        self.folder = folder
+        super().__init__(folder, options=options, clock=clock)
         self.cls = cls
-        self.options = options or AgentOptions()
-        self.clock = clock or ManualClock()
-        self.ids = Ids.seeded(7)
-        self.index = Index(on_set=self._watch)
-        self.log = Log()
-        self.alarm = Alarm(self.index)
         self.registered: dict[AgentPath, type[Verbs]] = {}
         self.open_agents: dict[AgentPath, Opened[Any]] = {}
         self.unreachable: Exception | None = None
         self.more_internal: dict[str, Callable[..., Any]] = {}
-        self.lost: list[BaseException] = []
-        self._firing: asyncio.Task[None] | None = None
-        self._timer: Any = None
 
     async def open(self) -> V:
         """Open the root, as the host does on first use."""
@@ -195,14 +115,6 @@ class Ground(Generic[V]):
         """Lose the wake-up, as a lost or restored index does."""
         self.index.due_ms = None
 
-    def rows(self, query: str, *values: SqlValue, path: AgentPath = ROOT) -> list[dict[str, Any]]:
-        """Read a database from its file."""
-        database = Database(self._file(path), fence=Fence("a test"))
-        try:
-            return [dict(row) for row in database.query(query, *values)]
-        finally:
-            database.close()
-
     def schedule_rows(self) -> list[dict[str, Any]]:
         """The schedules that users made, as stored."""
         return self.rows(
@@ -212,34 +124,12 @@ class Ground(Generic[V]):
     def queue_rows(self, path: AgentPath = ROOT) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM cf_agents_queues ORDER BY rowid", path=path)
 
-    async def advance(self, seconds: float) -> None:
-        """Move the clock, running what becomes due on the way."""
-        end = self.clock.monotonic() + seconds
-        await quiet()
-        while (wait := self.clock.next_due()) is not None:
-            if self.clock.monotonic() + wait > end:
-                break
-            self.clock.move(wait)
-            await quiet()
-        self.clock.move(max(0.0, end - self.clock.monotonic()))
-        await quiet()
+    async def open_root(self) -> None:
+        await self._opened(ROOT)
 
-    async def crash(self) -> None:
-        """Lose all memory and tasks; databases and the index stay."""
+    def end_all(self) -> None:
         for path in list(self.open_agents):
             self._end(path)
-        if self._firing is not None:
-            self._firing.cancel()
-        await quiet()
-        self._firing = None
-
-    async def close(self) -> None:
-        """End everything and see that nothing was lost on the way."""
-        await self.crash()
-        assert self.lost == []
-
-    def _file(self, path: AgentPath) -> Path:
-        return self.folder / ("-".join(step.name.encode().hex() for step in path.steps) + ".db")
 
     async def _opened(self, path: AgentPath) -> Opened[Any]:
         if path not in self.open_agents:
@@ -254,7 +144,7 @@ class Ground(Generic[V]):
 
     async def _open(self, path: AgentPath, cls: type[Any]) -> None:
         fence = Fence(str(path))
-        database = Database(self._file(path), fence=fence)
+        database = Database(self.file(path), fence=fence)
         migrate(database, SCHEMA)
         agent = cls()
         agent.path, agent.ground = path, self
@@ -327,21 +217,5 @@ class Ground(Generic[V]):
         opened = await self._opened(path)
         return await opened.internal[handler](*arguments)
 
-    def _watch(self) -> None:
-        """Set the timer of the index, as the host does."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self.index.due_ms is not None:
-            wait = max(0, self.index.due_ms - self.clock.now_ms()) / 1000
-            self._timer = self.clock.call_later(wait, self._fire)
 
-    def _fire(self) -> None:
-        if self._firing is None or self._firing.done():
-            self._firing = asyncio.get_running_loop().create_task(self._fire_root())
-
-    async def _fire_root(self) -> None:
-        await self._opened(ROOT)
-        await self.alarm.fire()
-
-
-__all__ = ["ROOT", "Ground", "Opened", "Verbs"]
+__all__ = ["ROOT", "Ground", "Index", "Opened", "Verbs"]

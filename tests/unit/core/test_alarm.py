@@ -3,7 +3,7 @@
 import pytest
 
 from ramet.core.alarm import Alarm
-from tests.support.ground import Index
+from tests.support.one_root import Index
 
 
 class Feature:

@@ -1,18 +1,12 @@
-"""A root agent with sub-agents around their fibers, in place of host and runtime.
-
-The databases are real, the clock is moved by the test, the index of wake-ups outlives a crash.
-"""
+"""A root agent with sub-agents around their fibers, in place of host and runtime."""
 
 import asyncio
-import contextvars
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 from ramet.core.alarm import Alarm
 from ramet.core.fence import Fence
-from ramet.core.ids import Ids
 from ramet.core.options import AgentOptions
 from ramet.core.paths import AgentPath
 from ramet.errors import SubAgentNotFound
@@ -22,13 +16,10 @@ from ramet.fibers.records import FiberContext, InterruptedFiber
 from ramet.fibers.schema import FIBER_MIGRATIONS
 from ramet.fibers.verbs import FiberVerbs
 from ramet.storage import Database, SqlValue, combined, migrate
-from ramet.testing.manual_clock import ManualClock
 from ramet.testing.quiet import quiet
-from tests.support.ground import Index, Log, OfOne
+from tests.support.one_root import ROOT, Index, OfOne, OneRoot, Tasks
 
-T = TypeVar("T")
 SCHEMA = combined(FIBER_MIGRATIONS)
-ROOT = AgentPath.of(("Root", "r"))
 
 Hook = Callable[[str, InterruptedFiber], Awaitable[object]]
 
@@ -51,28 +42,6 @@ class Agent(FiberVerbs):
 
 class Silent(FiberVerbs):
     """An agent that overrides nothing."""
-
-
-@dataclass
-class Tasks:
-    """The tasks of one instance, in its base context (D12)."""
-
-    lost: list[BaseException]
-    all: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    def start(self, work: Coroutine[object, object, T], *, name: str) -> asyncio.Task[T]:
-        coroutine: Coroutine[Any, Any, T] = work
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(coroutine, name=name, context=contextvars.Context())
-        self.all.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self.all.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.lost.append(error)
 
 
 @dataclass
@@ -122,17 +91,11 @@ async def forever(fiber: FiberContext) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-class World:
+class World(OneRoot):
     """One root below which other agents may be opened."""
 
     def __init__(self, folder: Path, *, options: AgentOptions | None = None) -> None:
-        self.folder = folder
-        self.options = options or AgentOptions()
-        self.clock = ManualClock()
-        self.ids = Ids.seeded(7)
-        self.index = Index(on_set=self._watch)
-        self.log = Log()
-        self.alarm = Alarm(self.index)
+        super().__init__(folder, options=options)
         self.registered: set[AgentPath] = set()
         self.opened: dict[AgentPath, Opened] = {}
         self.told: list[tuple[str, InterruptedFiber]] = []
@@ -143,9 +106,6 @@ class World:
         self.other_due: int | None = None
         """What another feature of the root waits for, such as a schedule."""
         self.others_run = 0
-        self.lost: list[BaseException] = []
-        self._firing: asyncio.Task[None] | None = None
-        self._timer: Any = None
 
     async def open(self) -> Agent:
         """Open the root, as the host does on first use."""
@@ -165,14 +125,6 @@ class World:
         for name in names:
             path = path.child("Sub", name)
         return path
-
-    def rows(self, query: str, *values: SqlValue, path: AgentPath = ROOT) -> list[dict[str, Any]]:
-        """Read a database from its file."""
-        database = Database(self.file(path), fence=Fence("a test"))
-        try:
-            return [dict(row) for row in database.query(query, *values)]
-        finally:
-            database.close()
 
     def write(self, statement: str, *values: SqlValue, path: AgentPath = ROOT) -> None:
         """Change a database from outside, as a crash of another time may have left it."""
@@ -211,18 +163,6 @@ class World:
             type for _, type, payload in self.log.events if id is None or payload["fiberId"] == id
         ]
 
-    async def advance(self, seconds: float) -> None:
-        """Move the clock, running what becomes due on the way."""
-        end = self.clock.monotonic() + seconds
-        await quiet()
-        while (wait := self.clock.next_due()) is not None:
-            if self.clock.monotonic() + wait > end:
-                break
-            self.clock.move(wait)
-            await quiet()
-        self.clock.move(max(0.0, end - self.clock.monotonic()))
-        await quiet()
-
     async def fire(self) -> None:
         """Let the alarm come now."""
         await self._fire_root()
@@ -230,26 +170,18 @@ class World:
 
     async def die(self, *names: str) -> None:
         """Stop one instance and those below it; the others live on."""
-        gone = self.path(*names)
+        self._end_below(self.path(*names))
+        await quiet()
+
+    async def open_root(self) -> None:
+        await self._opened(ROOT)
+
+    def end_all(self) -> None:
+        self._end_below(ROOT)
+
+    def _end_below(self, gone: AgentPath) -> None:
         for path in [path for path in self.opened if gone.contains(path)]:
             self._end(path)
-        await quiet()
-
-    async def crash(self) -> None:
-        """Lose all memory and tasks; databases and the index stay."""
-        await self.die()
-        if self._firing is not None:
-            self._firing.cancel()
-        await quiet()
-        self._firing = None
-
-    async def close(self) -> None:
-        """End everything and see that nothing was lost on the way."""
-        await self.crash()
-        assert self.lost == []
-
-    def file(self, path: AgentPath) -> Path:
-        return self.folder / ("-".join(step.name.encode().hex() for step in path.steps) + ".db")
 
     async def _opened(self, path: AgentPath) -> Opened:
         if path not in self.opened:
@@ -315,19 +247,3 @@ class World:
         opened = await self._opened(path)
         assert (handler, arguments) == (RECOVER_FIBERS, ())
         return await opened.agent.fibers.recover_for_root()
-
-    def _watch(self) -> None:
-        """Set the timer of the index, as the host does."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self.index.due_ms is not None:
-            wait = max(0, self.index.due_ms - self.clock.now_ms()) / 1000
-            self._timer = self.clock.call_later(wait, self._fire)
-
-    def _fire(self) -> None:
-        if self._firing is None or self._firing.done():
-            self._firing = asyncio.get_running_loop().create_task(self._fire_root())
-
-    async def _fire_root(self) -> None:
-        await self.open()
-        await self.alarm.fire()
