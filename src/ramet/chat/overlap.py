@@ -15,16 +15,6 @@ from ramet.protocol import chunks
 
 INTERRUPTED: Final = "The tool call was interrupted before it could run."
 
-_KINDS: Final = {
-    chunks.TEXT_START: "text",
-    chunks.TEXT_DELTA: "text",
-    chunks.TEXT_END: "text",
-    chunks.REASONING_START: "reasoning",
-    chunks.REASONING_DELTA: "reasoning",
-    chunks.REASONING_END: "reasoning",
-}
-_STARTS: Final = frozenset({chunks.TEXT_START, chunks.REASONING_START})
-_DELTAS: Final = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
 _OUTPUTS: Final = frozenset(
     {chunks.TOOL_OUTPUT_AVAILABLE, chunks.TOOL_OUTPUT_ERROR, chunks.TOOL_OUTPUT_DENIED}
 )
@@ -104,7 +94,7 @@ class Overlap:
         if self._over:
             return (chunk,)
         chunk_type, call_id = str(chunk["type"]), chunk.get("toolCallId")
-        if chunk_type in _KINDS:
+        if chunk_type in chunks.SPOKEN_KINDS:
             return self._take_text(chunk_type, chunk)
         if isinstance(call_id, str):
             return self._take_call(chunk_type, call_id, chunk)
@@ -142,13 +132,13 @@ class Overlap:
 
     def _remember(self, chunk: JsonObject) -> None:
         chunk_type, call_id = str(chunk["type"]), chunk.get("toolCallId")
-        if chunk_type in _STARTS:
-            self._parts.append(_StoredPart(_KINDS[chunk_type], str(chunk.get("id"))))
-        elif chunk_type in _KINDS:
+        if chunk_type in chunks.SPOKEN_STARTS:
+            self._parts.append(_StoredPart(chunks.SPOKEN_KINDS[chunk_type], str(chunk.get("id"))))
+        elif chunk_type in chunks.SPOKEN_KINDS:
             part = next(
                 (each for each in reversed(self._parts) if each.part_id == chunk.get("id")), None
             )
-            if part is not None and chunk_type in _DELTAS:
+            if part is not None and chunk_type in chunks.SPOKEN_DELTAS:
                 part.text += str(chunk.get("delta", ""))
             elif part is not None:
                 part.open = False
@@ -173,13 +163,13 @@ class Overlap:
         return True
 
     def _take_text(self, chunk_type: str, chunk: JsonObject) -> Sequence[JsonObject]:
-        if chunk_type in _STARTS:
-            self._new = _NewPart(_KINDS[chunk_type], str(chunk.get("id")))
+        if chunk_type in chunks.SPOKEN_STARTS:
+            self._new = _NewPart(chunks.SPOKEN_KINDS[chunk_type], str(chunk.get("id")))
             return () if self._parts else self._open_new(self._new)
         new = self._new
         if new is None:
             return (chunk,)
-        if chunk_type not in _DELTAS:
+        if chunk_type not in chunks.SPOKEN_DELTAS:
             self._new = None
             return self._end_new(new)
         delta = str(chunk.get("delta", ""))

@@ -15,16 +15,6 @@ from ramet.protocol import chunks
 
 _log = logging.getLogger("ramet.chat")
 
-_KINDS: Final = {
-    chunks.TEXT_START: "text",
-    chunks.TEXT_DELTA: "text",
-    chunks.TEXT_END: "text",
-    chunks.REASONING_START: "reasoning",
-    chunks.REASONING_DELTA: "reasoning",
-    chunks.REASONING_END: "reasoning",
-}
-_OPENING: Final = frozenset({chunks.TEXT_START, chunks.REASONING_START})
-_DELTAS: Final = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
 _DELTA_KEYS: Final = ("type", "id", "delta")
 _CLOSING_ALL: Final = frozenset({chunks.FINISH_STEP, chunks.FINISH})
 _INPUTS: Final = frozenset({chunks.TOOL_INPUT_AVAILABLE, chunks.TOOL_INPUT_ERROR})
@@ -80,10 +70,10 @@ class ChunkRepair:
         for chunk in stored:
             self._started = True
             chunk_type, part_id = str(chunk["type"]), str(chunk.get("id"))
-            if chunk_type in _OPENING:
-                self._open[_KINDS[chunk_type], part_id] = None
-            elif chunk_type in _KINDS and chunk_type not in _DELTAS:
-                self._open.pop((_KINDS[chunk_type], part_id), None)
+            if chunk_type in chunks.SPOKEN_STARTS:
+                self._open[chunks.SPOKEN_KINDS[chunk_type], part_id] = None
+            elif chunk_type in chunks.SPOKEN_KINDS and chunk_type not in chunks.SPOKEN_DELTAS:
+                self._open.pop((chunks.SPOKEN_KINDS[chunk_type], part_id), None)
             else:
                 self._follows(chunk_type, chunk)
 
@@ -93,12 +83,16 @@ class ChunkRepair:
 
     def _open_delta(self, chunk_type: str, chunk: Mapping[str, object]) -> JsonObject | None:
         """Nearly every chunk, told by little: a piece of text for a part that is open."""
-        if chunk_type not in _DELTAS or len(chunk) != len(_DELTA_KEYS) or self._plain is not None:
+        if (
+            chunk_type not in chunks.SPOKEN_DELTAS
+            or len(chunk) != len(_DELTA_KEYS)
+            or self._plain is not None
+        ):
             return None
         part_id, delta = chunk.get("id"), chunk.get("delta")
         if not isinstance(delta, str) or not isinstance(part_id, str):
             return None
-        if (_KINDS[chunk_type], part_id) not in self._open:
+        if (chunks.SPOKEN_KINDS[chunk_type], part_id) not in self._open:
             return None
         return {"type": chunk_type, "id": part_id, "delta": delta}
 
@@ -117,7 +111,7 @@ class ChunkRepair:
         return () if metadata is None else (chunks.message_metadata(metadata),)
 
     def _take(self, chunk_type: str, chunk: JsonObject) -> Sequence[JsonObject]:
-        kind = _KINDS.get(chunk_type)
+        kind = chunks.SPOKEN_KINDS.get(chunk_type)
         if kind is not None:
             return self._take_text(chunk_type, kind, chunk)
         if chunk_type.startswith(chunks.DATA_PREFIX):
@@ -133,13 +127,13 @@ class ChunkRepair:
             part_id = kind
             chunk = {**chunk, "id": part_id}
         is_open = (kind, part_id) in self._open
-        if chunk_type in _DELTAS and is_open:
+        if chunk_type in chunks.SPOKEN_DELTAS and is_open:
             return (chunk,)
         before = self._close_plain()
-        if chunk_type in _OPENING:
+        if chunk_type in chunks.SPOKEN_STARTS:
             self._open[kind, part_id] = None
             return (*before, chunk)
-        if chunk_type in _DELTAS:
+        if chunk_type in chunks.SPOKEN_DELTAS:
             self._open[kind, part_id] = None
             return (*before, _opening(kind, part_id), chunk)
         self._open.pop((kind, part_id), None)

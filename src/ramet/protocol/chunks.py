@@ -40,6 +40,18 @@ FinishReason: TypeAlias = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "interrupted"
 ]
 
+SPOKEN_KINDS: Final = {
+    TEXT_START: "text",
+    TEXT_DELTA: "text",
+    TEXT_END: "text",
+    REASONING_START: "reasoning",
+    REASONING_DELTA: "reasoning",
+    REASONING_END: "reasoning",
+}
+"""The chunks that parts of words are made of, with the kind of part."""
+SPOKEN_STARTS: Final = frozenset({TEXT_START, REASONING_START})
+SPOKEN_DELTAS: Final = frozenset({TEXT_DELTA, REASONING_DELTA})
+
 _SIGNAL_MARK = '"data-agent-'
 
 
