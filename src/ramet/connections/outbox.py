@@ -74,11 +74,6 @@ class Outbox:
         """The size of what waits, replays not counted: they wait on disk."""
         return self._bytes
 
-    @property
-    def replaying(self) -> bool:
-        """Whether a replay is under way."""
-        return bool(self._sources)
-
     def push(self, frame: Frame) -> None:
         """Send a live frame as soon as the client takes it; overtakes replays."""
         if self._admit(frame):

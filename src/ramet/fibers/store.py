@@ -97,7 +97,6 @@ INSERT INTO cf_agents_facet_runs (owner_path, owner_path_key, run_id, created_at
 VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 RELEASE = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ? AND run_id = ?"
-RELEASE_OWNER = "DELETE FROM cf_agents_facet_runs WHERE owner_path_key = ?"
 MOVE_LEASES = """
 UPDATE OR REPLACE cf_agents_facet_runs SET owner_path = ?1, owner_path_key = ?1
 WHERE owner_path_key = ?2
@@ -238,10 +237,6 @@ class FiberStore:
     def release(self, owner: AgentPath, run_id: str) -> None:
         """Forget one lease."""
         self._database.run(RELEASE, dumps(owner.to_json()), run_id)
-
-    def release_owner(self, owner: AgentPath) -> None:
-        """Forget all leases of a sub-agent."""
-        self._database.run(RELEASE_OWNER, dumps(owner.to_json()))
 
     def move_leases(self, owner: AgentPath, target: AgentPath) -> None:
         """Give the leases of one path to another."""
