@@ -11,11 +11,14 @@ from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.errors import AddressError, InstanceGone, NotRunning, StorageError
 from ramet.host.instances import Instances
+from ramet.host.pace import Pace
 from ramet.host.tasks import new_task
 from ramet.host.wakeups import WakeupIndex
 
 AT_ONCE = 64
-"""Roots that run their alarms at the same time."""
+"""Roots that run their alarms at the same time, at most."""
+FEW = 4
+"""Roots that run their alarms at the same time while the event loop has much to do."""
 PAGE = 256
 """Roots that are read from the index at once."""
 TRY_AGAIN_MS = 30_000
@@ -36,6 +39,7 @@ class Alarms:
         self._active: dict[AgentPath, asyncio.Task[None]] = {}
         self._resting: dict[AgentPath, int] = {}
         """Until when those are left alone that the index, being unwritable, still has as due."""
+        self._pace = Pace(clock, few=FEW, most=AT_ONCE, begin=self.due)
         self._again: Timer | None = None
         self._stopped = False
 
@@ -48,9 +52,12 @@ class Alarms:
             self._try_again()
 
     def _fire_due(self) -> None:
-        while not self._stopped and len(self._active) < AT_ONCE:
+        while not self._stopped:
             if not self._waiting and not self._read():
+                self._pace.rest()
                 self._index.watch()
+                return
+            if not self._pace.may_begin(len(self._active)):
                 return
             root = self._waiting.popleft()
             if root not in self._active and self._index.is_due(root):
@@ -67,6 +74,7 @@ class Alarms:
         """Fire nothing more; returns the tasks that still have to notice."""
         self._stopped = True
         self._index.stop()
+        self._pace.rest()
         if self._again is not None:
             self._again.cancel()
         tasks = list(self._active.values())

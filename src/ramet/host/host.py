@@ -99,6 +99,13 @@ class Host:
         """Whether agents can be reached."""
         return self.instances.accepting
 
+    @property
+    def database(self) -> Database:
+        """The host's own database; raises `NotRunning` before the start and after the stop."""
+        if self._database is None:
+            raise NotRunning("The host is not running")
+        return self._database
+
     async def start(self) -> None:
         """Lock the data directory and begin to serve; raises `DataDirectoryError`."""
         self.files.acquire()
@@ -118,9 +125,7 @@ class Host:
 
     async def stop(self, *, grace: float = 0.0) -> None:
         """Give running work `grace` seconds, then end every instance; the rest stays stored."""
-        deadline = self.clock.monotonic() + grace
-        while self._anything_busy() and self.clock.monotonic() < deadline:
-            await self.clock.sleep(GRACE_STEP)
+        await self.finish_work(grace)
         self.instances.accepting = False
         self._idle.stop()
         if self._alarms is not None:
@@ -132,6 +137,12 @@ class Host:
         self.sockets.close_all("The server is stopping")
         await self.instances.all_ended()
         self._close()
+
+    async def finish_work(self, grace: float) -> None:
+        """Wait until no agent is busy, but for `grace` seconds at most."""
+        deadline = self.clock.monotonic() + grace
+        while self._anything_busy() and self.clock.monotonic() < deadline:
+            await self.clock.sleep(GRACE_STEP)
 
     def crash(self) -> None:
         """Forget everything that is not on disk at once, as `kill -9` does; for tests."""

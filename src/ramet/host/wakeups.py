@@ -59,6 +59,9 @@ IS_DUE = "SELECT 1 AS due FROM ramet_wakeups WHERE root = ? AND set_aside = 0 AN
 NEXT = """
 SELECT due_ms FROM ramet_wakeups WHERE set_aside = 0 AND due_ms > ? ORDER BY due_ms LIMIT 1
 """
+OF_ROOT = "SELECT due_ms FROM ramet_wakeups WHERE root = ?"
+COUNT_DUE = "SELECT count(*) AS number FROM ramet_wakeups WHERE set_aside = 0 AND due_ms <= ?"
+EARLIEST = "SELECT due_ms FROM ramet_wakeups WHERE set_aside = 0 ORDER BY due_ms LIMIT 1"
 
 
 def _create(database: Database) -> None:
@@ -229,3 +232,26 @@ class RootWakeups:
         """Wake the root at a moment or earlier; see `core.alarm.Wakeups`."""
         self.fence.check()
         self.index.promise(self.root, due_ms)
+
+
+class StoredWakeups:
+    """The index as it stands on disk, for whoever only looks at it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, root: AgentPath) -> int | None:
+        """When a root is to be woken next, in milliseconds since the epoch; None for never."""
+        return self._due_ms(self._database.one(OF_ROOT, dumps(root.to_json())))
+
+    def earliest(self) -> int | None:
+        """When the first of all roots is to be woken; None when none is."""
+        return self._due_ms(self._database.one(EARLIEST))
+
+    def count_due(self, now_ms: int) -> int:
+        """How many roots should be awake by now."""
+        row = self._database.one(COUNT_DUE, now_ms)
+        return 0 if row is None else row["number"]
+
+    def _due_ms(self, row: Row | None) -> int | None:
+        return None if row is None else row["due_ms"]

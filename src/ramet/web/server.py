@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import signal
 import socket
@@ -53,6 +54,9 @@ def serve(app: Application, options: ServeOptions) -> None:
         RametError: What kept the application from starting.
     """
     server = Server(app, options)
+    # What was imported stays: a look for garbage that goes through it holds every client up.
+    gc.collect()
+    gc.freeze()
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(server.run_until_stopped())
 

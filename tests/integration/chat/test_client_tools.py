@@ -1,5 +1,6 @@
 """What pages send for tool calls, and the turn that goes on then (PROTOCOL 4.7)."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -391,6 +392,59 @@ async def test_an_answer_to_a_lost_turn_is_not_lost_with_it(tmp_path: Path) -> N
         await harness.advance(1)
         agent = await harness.agent(Recovering, "a")
         assert call_parts(agent.messages[-1])[0]["state"] == "approval-responded"
+        assert [turn.trigger for turn in agent.turns] == ["auto-continuation"]
+
+
+class Waiting(Recovering):
+    """Is asked what becomes of a lost turn, and says nothing for a while."""
+
+    async def on_chat_recovery(self, ctx: ramet.ChatRecoveryContext) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_the_output_of_a_call_that_needs_an_approval_is_a_pages_as_well_after_a_crash(
+    tmp_path: Path,
+    named: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    async with Harness(agents=[Waiting], data_dir=tmp_path) as harness:
+        client, agent = await harness.connect(Waiting, "a"), await harness.agent(Waiting, "a")
+        tools = [{"name": "danger"}] if named else []
+        await client.send(request("r1", [user("u-r1", "hi")], clientTools=tools))
+        agent.give(*called(name="danger"), approval())
+        await harness.settle()
+        await harness.crash()
+        await harness.restart()
+        client, agent = await harness.connect(Waiting, "a"), await harness.agent(Waiting, "a")
+        await client.send(result(output="of the page"))
+        (part,) = call_parts(agent.messages[-1])
+        if named:
+            assert part["output"] == "of the page"
+        else:
+            assert part["state"] == "approval-requested"
+        assert agent.turns == []
+
+
+@pytest.mark.behaviour("CR-016")
+async def test_a_tool_that_was_cut_beside_one_that_waits_for_the_page_has_failed(
+    tmp_path: Path,
+) -> None:
+    async with Harness(agents=[Recovering], data_dir=tmp_path) as harness:
+        client = await harness.connect(Recovering, "a")
+        agent = await harness.agent(Recovering, "a")
+        tools = [{"name": "getWeather"}]
+        await client.send(request("r1", [user("u-r1", "hi")], clientTools=tools))
+        agent.give(*called(), *called("c2", "ours"))
+        await harness.settle()
+        await harness.crash()
+        await harness.restart()
+        client = await harness.connect(Recovering, "a")
+        agent = await harness.agent(Recovering, "a")
+        await harness.settle()
+        states = [part["state"] for part in call_parts(agent.messages[-1])]
+        assert states == ["input-available", "output-error"]
+        await client.send(result())
+        await harness.advance(0.05)
         assert [turn.trigger for turn in agent.turns] == ["auto-continuation"]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kill.page import Page, get_messages
+from tests.crash.page import Page, get_messages
 from tests.support.server import HOST, ROOT, command_line, environment, free_port
 
 SMALL = "2m"

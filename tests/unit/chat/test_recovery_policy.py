@@ -104,6 +104,27 @@ def test_the_reasons_to_give_up_have_an_order() -> None:
     assert reason(replace(incident, attempt=1), budgets, 5_000) is None
 
 
+@pytest.mark.behaviour("CR-009")
+def test_a_wall_clock_that_is_set_back_neither_prolongs_a_turn_nor_ends_it() -> None:
+    hour, budgets = 3_600_000, ChatRecovery(max_attempts=9, no_progress_timeout=300)
+    incident = after_loss(after_loss(None, loss(2 * hour)), loss(2 * hour + 40_000))
+    for now, gone_by in ((hour, None), (hour + 299_000, None), (hour + 301_000, "no_progress_timeout")):
+        incident = after_loss(incident, loss(now))
+        assert reason(incident, budgets, now) == gone_by
+    assert incident.attempt <= budgets.max_attempts
+
+
+@pytest.mark.behaviour("CR-007", "CR-009")
+def test_attempts_are_counted_on_when_the_wall_clock_was_set_back() -> None:
+    hour, budgets = 3_600_000, ChatRecovery(max_attempts=2, no_progress_timeout=inf)
+    incident = after_loss(None, loss(2 * hour))
+    told = []
+    for now in (hour, hour + 31_000, hour + 62_000):
+        incident = after_loss(incident, loss(now))
+        told.append((incident.attempt, reason(incident, budgets, now)))
+    assert told == [(1, None), (2, None), (3, "max_attempts_exceeded")]
+
+
 @pytest.mark.behaviour("CR-009", "CR-007")
 @given(LOSSES)
 def test_without_progress_a_turn_is_given_up_after_so_many_attempts(

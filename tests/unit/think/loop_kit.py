@@ -1,7 +1,7 @@
 """A step loop with everything around it in memory: what tests of the loop share."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -42,10 +42,22 @@ class Journal:
         self.responses: list[ModelResponse] = []
         self.results: dict[str, ModelRequest] = {}
         self.log: list[str] = []
+        self.own: Collection[str] = ()
 
-    def add_response(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
+    def add_response(
+        self,
+        step: int,
+        response: ModelResponse,
+        wire_ids: Sequence[str],
+        *,
+        own: Collection[str] = (),
+    ) -> None:
         self.responses.append(response)
+        self.own = own
         self.log.append(f"response {step} {' '.join(wire_ids)}".strip())
+
+    def ask(self, wire_id: str) -> None:
+        self.log.append(f"ask {wire_id}")
 
     def add_result(self, wire_id: str, result: ModelRequest) -> None:
         self.results[wire_id] = result

@@ -5,8 +5,8 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kill.disk import Disk, read_disk
-from tests.kill.forked import ForkedProcess, ForkServer
+from tests.crash.disk import Disk, read_disk
+from tests.crash.forked import ForkedProcess, ForkServer
 from tests.support.server import HOST, free_port
 
 APP = "tests.wire_app:app"

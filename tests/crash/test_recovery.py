@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from ramet.protocol.messages import parts_of, text_of
-from tests.kill.disk import AgentKey
-from tests.kill.page import Page, get_messages
-from tests.kill.victim import Victim
-from tests.kill.watching import Question, watch_turn
+from tests.crash.disk import AgentKey
+from tests.crash.page import Page, get_messages
+from tests.crash.victim import Victim
+from tests.crash.watching import Question, watch_turn
 
 SAY, RESEARCH, THINK_RESEARCH = "say 8 1", "research bees 2", "think-research bees 2"
 WOKEN_SECONDS = 15.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from ramet.core.json import JsonObject, dumps
-from tests.kill.checker import (
+from tests.crash.checker import (
     chat_findings,
     registration_findings,
     rest_findings,
@@ -13,10 +13,10 @@ from tests.kill.checker import (
     true_end,
     truth_findings,
 )
-from tests.kill.disk import AgentKey, Disk, StoredAgent, StoredChild
-from tests.kill.ledger import Orders, ledger_findings, submission_findings
-from tests.kill.seen import Seen, seen_in
-from tests.kill.transcript import transcript_findings
+from tests.crash.disk import AgentKey, Disk, StoredAgent, StoredChild
+from tests.crash.ledger import Orders, ledger_findings, submission_findings
+from tests.crash.seen import Seen, seen_in
+from tests.crash.transcript import transcript_findings
 
 RUN = "agent-tool:c"
 KEY: AgentKey = (("Parent", "a"),)

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.kill.aftermath import findings_after
-from tests.kill.checker import rest_findings
-from tests.kill.disk import AgentKey
-from tests.kill.forked import ForkServer
-from tests.kill.ledger import Orders, keep_ordering, ledger_after
-from tests.kill.page import Page, get_messages
-from tests.kill.victim import Victim
-from tests.kill.watching import Moment, Question, Watch, killed_at, watch_turn
+from tests.crash.aftermath import findings_after
+from tests.crash.checker import rest_findings
+from tests.crash.disk import AgentKey
+from tests.crash.forked import ForkServer
+from tests.crash.ledger import Orders, keep_ordering, ledger_after
+from tests.crash.page import Page, get_messages
+from tests.crash.victim import Victim
+from tests.crash.watching import Moment, Question, Watch, killed_at, watch_turn
 
 KILLS = int(os.environ.get("RAMET_KILLS", "24"))
 SEED = os.environ.get("RAMET_KILL_SEED", "ramet")
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.kill
 
 @pytest.fixture(scope="module")
 def victim(forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
-    victim = Victim(forks, tmp_path_factory.mktemp("kills"), app="tests.kill.ledger_app:app")
+    victim = Victim(forks, tmp_path_factory.mktemp("kills"), app="tests.crash.ledger_app:app")
     yield victim
     victim.kill()
 

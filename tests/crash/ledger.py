@@ -10,8 +10,8 @@ import httpx
 
 from ramet.core.json import JsonObject, loads_object
 from ramet.protocol.messages import parts_of
-from tests.kill.disk import AgentKey
-from tests.kill.page import PATIENCE, get_messages, path_of
+from tests.crash.disk import AgentKey
+from tests.crash.page import PATIENCE, get_messages, path_of
 
 KINDS = ("queue", "schedule", "fiber", "submission")
 MOST_ROUNDS = 6

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.kill.detached_app import TOLD
-from tests.kill.forked import ForkServer
-from tests.kill.victim import Victim
+from tests.crash.detached_app import TOLD
+from tests.crash.forked import ForkServer
+from tests.crash.victim import Victim
 
 ROUNDS = 4
 """How often a server is started again until all is over; between them minutes pass on disk."""
@@ -144,7 +144,7 @@ class Ground:
 
 @pytest.fixture
 def ground(tmp_path: Path, forks: ForkServer) -> Iterator[Ground]:
-    victim = Victim(forks, tmp_path, app="tests.kill.detached_app:app")
+    victim = Victim(forks, tmp_path, app="tests.crash.detached_app:app")
     yield Ground(victim, tmp_path / "told")
     victim.kill()
 

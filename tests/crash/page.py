@@ -11,8 +11,8 @@ from websockets.exceptions import ConnectionClosed
 
 from ramet.core.json import JsonObject, dumps, loads, loads_object
 from ramet.protocol.names import kebab
-from tests.kill.disk import AgentKey
-from tests.kill.seen import CHAT_FRAME, Seen, seen_in
+from tests.crash.disk import AgentKey
+from tests.crash.seen import CHAT_FRAME, Seen, seen_in
 
 PATIENCE = 10.0
 """Seconds in which a healthy server has answered anything that is asked here."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.kill.durable_app import CALLS
-from tests.kill.forked import ForkServer
-from tests.kill.victim import Victim
+from tests.crash.durable_app import CALLS
+from tests.crash.forked import ForkServer
+from tests.crash.victim import Victim
 
 WAIT_SECONDS = 15.0
 _PAUSE = 0.05
@@ -118,7 +118,7 @@ class Ground:
 
 @pytest.fixture
 def ground(tmp_path: Path, forks: ForkServer) -> Iterator[Ground]:
-    victim = Victim(forks, tmp_path, app="tests.kill.durable_app:app")
+    victim = Victim(forks, tmp_path, app="tests.crash.durable_app:app")
     yield Ground(victim, tmp_path / "calls")
     victim.kill()
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.kill.aftermath import findings_after
-from tests.kill.checker import registration_findings
-from tests.kill.disk import AgentKey
-from tests.kill.page import Page
-from tests.kill.victim import Victim
-from tests.kill.watching import Ending, Question, watch_turn
+from tests.crash.aftermath import findings_after
+from tests.crash.checker import registration_findings
+from tests.crash.disk import AgentKey
+from tests.crash.page import Page
+from tests.crash.victim import Victim
+from tests.crash.watching import Ending, Question, watch_turn
 
 HELD = {"RAMET_FAULT_HOLD_CHUNKS": "10"}
 TWICE = {"RAMET_FAULT_SEAL_TWICE": "1"}

@@ -1,4 +1,4 @@
-"""A program that imports what takes long, then forks commands: `-m tests.kill.fork_server`.
+"""A program that imports what takes long, then forks commands: `-m tests.crash.fork_server`.
 
 Nine tenths of a server's start are the imports of pydantic-ai. Here they are paid once; what is
 forked is a process in a session of its own that imports ramet anew and runs its command line. Each

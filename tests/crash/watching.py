@@ -10,10 +10,10 @@ from typing import TypeAlias
 from websockets.exceptions import WebSocketException
 
 from ramet.core.json import JsonObject
-from tests.kill.disk import AgentKey
-from tests.kill.page import Page
-from tests.kill.seen import Seen
-from tests.kill.victim import Victim
+from tests.crash.disk import AgentKey
+from tests.crash.page import Page
+from tests.crash.seen import Seen
+from tests.crash.victim import Victim
 
 Ending: TypeAlias = Callable[[Page], Coroutine[object, object, None]]
 

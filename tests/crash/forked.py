@@ -17,7 +17,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.kill.fork_server"],
+            [sys.executable, "-m", "tests.crash.fork_server"],
             cwd=ROOT,
             env=environment(),
             stdin=subprocess.PIPE,

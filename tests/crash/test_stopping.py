@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.kill.aftermath import findings_after
-from tests.kill.disk import AgentKey
-from tests.kill.page import Page
-from tests.kill.victim import COMMAND, Victim
-from tests.kill.watching import Question, watch_turn
+from tests.crash.aftermath import findings_after
+from tests.crash.disk import AgentKey
+from tests.crash.page import Page
+from tests.crash.victim import COMMAND, Victim
+from tests.crash.watching import Question, watch_turn
 from tests.support.server import ROOT, command_line, environment, free_port, kill, running, start
 
 KEY: AgentKey = (("ChatAgent", "a"),)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from ramet.core.json import JsonObject
-from tests.kill.checker import chat_findings, registration_findings, run_findings, truth_findings
-from tests.kill.disk import AgentKey, Disk
-from tests.kill.page import Page, get_messages
-from tests.kill.seen import Seen
-from tests.kill.transcript import transcript_findings
+from tests.crash.checker import chat_findings, registration_findings, run_findings, truth_findings
+from tests.crash.disk import AgentKey, Disk
+from tests.crash.page import Page, get_messages
+from tests.crash.seen import Seen
+from tests.crash.transcript import transcript_findings
 
 
 async def findings_after(

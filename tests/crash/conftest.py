@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kill.forked import ForkServer
-from tests.kill.victim import Victim
+from tests.crash.forked import ForkServer
+from tests.crash.victim import Victim
 
 
 @pytest.fixture(scope="session")

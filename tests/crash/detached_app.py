@@ -1,4 +1,4 @@
-"""The application of the kill tests of detached runs: `ramet serve tests.kill.detached_app:app`.
+"""The application of the kill tests of detached runs: `ramet serve tests.crash.detached_app:app`.
 
 What a parent is told goes to a file at once, so that a test can see it without opening the agent.
 """

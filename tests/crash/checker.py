@@ -7,8 +7,8 @@ each request and each run has an end, and the end is true: nothing completed tha
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tests.kill.disk import AgentKey, Disk, StoredAgent
-from tests.kill.seen import RunFrame, Seen, ShownChunk
+from tests.crash.disk import AgentKey, Disk, StoredAgent
+from tests.crash.seen import RunFrame, Seen, ShownChunk
 
 _EVENT_OF_STATUS = {
     "completed": "finished",

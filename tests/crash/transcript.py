@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ramet.core.json import JsonObject, JsonValue
-from tests.kill.seen import Seen, stored_parts
+from tests.crash.seen import Seen, stored_parts
 
 _OPEN = frozenset({"streaming", "input-streaming", "input-available"})
 

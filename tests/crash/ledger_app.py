@@ -1,6 +1,6 @@
 """The agents of the wire app, and one that keeps a ledger of all that is done later than asked.
 
-`ramet serve tests.kill.ledger_app:app`. The ledger is a table of the agent itself: what was called
+`ramet serve tests.crash.ledger_app:app`. The ledger is a table of the agent itself: what was called
 is committed by the call, in the database in which the order stood.
 """
 

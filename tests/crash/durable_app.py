@@ -1,4 +1,4 @@
-"""The application of the durable kill tests: `ramet serve tests.kill.durable_app:app`.
+"""The application of the durable kill tests: `ramet serve tests.crash.durable_app:app`.
 
 What an agent is called with goes to a file in the data directory at once, so that a test can see
 it without opening the agent.
