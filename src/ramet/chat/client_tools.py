@@ -8,7 +8,9 @@ from ramet.chat.continuing import Continuing
 from ramet.chat.lapsing import LAPSED, has_gone_on
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
+from ramet.chat.recovery_policy import tool_names
 from ramet.chat.turn import Message
+from ramet.chat.turn_store import StoredTurn
 from ramet.chat.turns import Turns
 from ramet.connections.connection import Connection
 from ramet.connections.link import ClientLink
@@ -109,14 +111,26 @@ class ClientAnswers:
         return place.live is None and has_gone_on(self._ports.transcript, place.message)
 
     def _runs_here(self, place: _Place, part: JsonObject) -> bool:
-        """Whether a call that a person is asked about is the server's: no page gives its output."""
+        """Whether a call is the server's, so that no page gives its output.
+
+        Of `AIChatAgent` that is known of calls that a person is asked about, by the tool's name.
+        """
+        if self._ports.runs_here(str(part["toolCallId"])):
+            return True
         if part.get("approval") is None:
             return False
         if self._ports.family.runs_approved:
             return True
-        store = self._ports.continuation
-        asked = store.awaiting(str(place.message["id"])) if place.live is None else place.live.plan
-        return tool_parts.tool_name(part) not in {tool["name"] for tool in asked.client_tools}
+        return tool_parts.tool_name(part) not in tool_names(self._tools_of(place))
+
+    def _tools_of(self, place: _Place) -> Sequence[JsonObject]:
+        """The tools of the page that an answer was asked with."""
+        if place.live is not None:
+            return place.live.plan.client_tools
+        lost = self._lost_turn_of(place.message)
+        if lost is not None:
+            return self._ports.recovery.asked(lost.turn_id).client_tools
+        return self._ports.continuation.awaiting(str(place.message["id"])).client_tools
 
     def _show(self, place: _Place, changes: Sequence[JsonObject]) -> None:
         live = place.live
@@ -141,15 +155,22 @@ class ClientAnswers:
 
     def _keep_for_recovery(self, message: Message, changes: Sequence[JsonObject]) -> None:
         """Give the log of a lost turn the answer too: the turn that goes on begins with the log."""
-        ports = self._ports
-        for turn in ports.turns.unfinished():
-            if turn.assistant_message_id == message["id"] and not turn.continuation:
-                live = self._turns.find(turn.request_id)
-                stream = ports.log.of_turn(turn.turn_id)
-                behind = stream.stream_id if stream is not None else live and live.plan.resumes
-                if behind:
-                    for chunk in changes:
-                        ports.log.append_behind(behind, chunks.chunk_body(chunk))
+        ports, turn = self._ports, self._lost_turn_of(message)
+        if turn is None or turn.continuation:
+            return
+        live = self._turns.find(turn.request_id)
+        stream = ports.log.of_turn(turn.turn_id)
+        behind = stream.stream_id if stream is not None else live and live.plan.resumes
+        if behind:
+            for chunk in changes:
+                ports.log.append_behind(behind, chunks.chunk_body(chunk))
+
+    def _lost_turn_of(self, message: Message) -> StoredTurn | None:
+        """The turn that has not ended and whose answer a message is."""
+        for turn in self._ports.turns.unfinished():
+            if turn.assistant_message_id == message["id"]:
+                return turn
+        return None
 
 
 def _with_chunks(message: Message, changes: Sequence[JsonObject]) -> Message:

@@ -55,6 +55,8 @@ class ChatSurroundings:
     family: ChatFamily
     cleared: Callable[[], object]
     """Forgets what a kind of chat agent keeps beside the chat, in the transaction of a clear."""
+    runs_here: Callable[[str], bool]
+    """Whether a tool call, by its id, is known to run here; see `ChatPorts`."""
     turn_over: Callable[[], object]
     """Told that a turn has ended, or will not go on; in the step in which that was recorded."""
     alarm: Alarm | None
@@ -85,6 +87,7 @@ class Chat:
             recovery=RecoveryStore(database, context.clock),
             continuation=ContinuationStore(database),
             waking=TurnWaking(around.alarm, around.wake, context.clock, under_way=self._under_way),
+            runs_here=around.runs_here,
         )
         self.turns = Turns(self._ports, around.producer, self)
         self.child = ChatChild(self._ports, self.turns)

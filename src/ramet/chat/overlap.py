@@ -18,7 +18,7 @@ INTERRUPTED: Final = "The tool call was interrupted before it could run."
 _OUTPUTS: Final = frozenset(
     {chunks.TOOL_OUTPUT_AVAILABLE, chunks.TOOL_OUTPUT_ERROR, chunks.TOOL_OUTPUT_DENIED}
 )
-_REQUESTED, _COMPLETE, _SETTLED = range(3)
+_REQUESTED, _COMPLETE, _ASKED, _SETTLED = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,8 @@ class Overlap:
             state = _REQUESTED
         elif chunk_type in _OUTPUTS:
             state = _SETTLED
+        elif chunk_type == chunks.TOOL_APPROVAL_REQUEST:
+            state = _ASKED
         else:
             state = _COMPLETE
         if known is not None and state <= known:

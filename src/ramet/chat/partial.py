@@ -6,12 +6,16 @@ from ramet.agent_tools.records import StoredChunk
 from ramet.chat.answer import Answer
 from ramet.chat.ports import ChatPorts
 from ramet.chat.recovery_policy import awaits_client, tool_names
+from ramet.chat.settling import settled_part
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.stream_reader import StreamReader
 from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
 from ramet.core.json import JsonObject, loads_object
+from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of, with_parts
+
+_UNDER_WAY = frozenset({tool_parts.INPUT_STREAMING, tool_parts.INPUT_AVAILABLE})
 
 
 def stored_items(ports: ChatPorts, stream: StoredStream) -> Iterator[StoredChunk]:
@@ -50,14 +54,32 @@ def partial_message(ports: ChatPorts, turn: StoredTurn) -> Message | None:
 
 
 def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: Message | None) -> bool:
-    """Whether an answer has stopped for an approval, or for a tool that the browser executes."""
-    return awaits_client(partial, tool_names(ports.recovery.asked(turn.turn_id).client_tools))
+    """Whether an answer has stopped for an approval, or for a tool that the browser executes.
+
+    One that was cut in a tool of its own as well has not: it goes on, and asks again after that.
+    """
+    if not awaits_client(partial, _page_tools(ports, turn)):
+        return False
+    return not any(
+        part.get("state") in _UNDER_WAY and ports.runs_here(str(part.get("toolCallId")))
+        for part in parts_of(partial or {})
+    )
 
 
-def parked(partial: Message) -> Message:
+def parked(ports: ChatPorts, turn: StoredTurn, partial: Message) -> Message:
     """The message with nothing left open but the calls that a person or a browser is to answer."""
-    return with_parts(partial, [_parked(part) for part in parts_of(partial)])
+    names = _page_tools(ports, turn)
+
+    def is_asked(part: JsonObject) -> bool:
+        # What `Think` ran itself would go on: what is open there is a question.
+        asked = ports.family.resumes_steps or tool_parts.tool_name(part) in names
+        return asked and part.get("state") == tool_parts.INPUT_AVAILABLE
+
+    return with_parts(
+        partial,
+        [part if is_asked(part) else settled_part(part) for part in parts_of(partial)],
+    )
 
 
-def _parked(part: JsonObject) -> JsonObject:
-    return {**part, "state": "done"} if part.get("state") == "streaming" else part
+def _page_tools(ports: ChatPorts, turn: StoredTurn) -> set[str]:
+    return tool_names(ports.recovery.asked(turn.turn_id).client_tools)

@@ -1,5 +1,6 @@
 """What the parts of a chat need of their surroundings and of each other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +36,8 @@ class ChatPorts:
     recovery: RecoveryStore
     continuation: ContinuationStore
     waking: TurnWaking
+    runs_here: Callable[[str], bool]
+    """Whether a tool call, by its id, is known to run here: no page gives its output then."""
 
 
 class TurnWatcher(Protocol):

@@ -124,7 +124,7 @@ class Endings:
     def _store_end(self, lost: Lost, ending: Ending, *, waiting: bool) -> Message | None:
         ports, turn = self._ports, lost.turn
         partial = partial_message(ports, turn)
-        message = partial and (parked(partial) if waiting else settled(partial))
+        message = partial and (parked(ports, turn, partial) if waiting else settled(partial))
         stream = ports.log.of_turn(turn.turn_id)
         with ports.transcript.changing():
             if message:

@@ -56,6 +56,7 @@ class ChatRuntime(AgentRuntime):
                 errors=self.hooks,
                 family=self.family,
                 cleared=self.chat_cleared,
+                runs_here=self.runs_here,
                 turn_over=self.turn_over,
                 alarm=self.alarm,
                 wake=self.durable.schedules.wake,
@@ -99,6 +100,11 @@ class ChatRuntime(AgentRuntime):
 
     def chat_cleared(self) -> None:
         """Forget what is kept beside the chat, in the transaction that clears it."""
+
+    def runs_here(self, tool_call_id: str) -> bool:
+        """Whether a tool call is known to run here, so that no page gives its output."""
+        del tool_call_id
+        return False
 
     def turn_over(self) -> None:
         """Go on with what waits for turns to end."""

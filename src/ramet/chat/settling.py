@@ -78,6 +78,11 @@ def settled(message: Message) -> Message:
     return with_parts(message, settle_parts(open_parts, reason=NOT_FINISHED))
 
 
+def settled_part(part: JsonObject) -> JsonObject:
+    """The part with nothing left open, unless it waits for a person."""
+    return settle_parts([part], reason=NOT_FINISHED)[0]
+
+
 def final_frame(live: LiveTurn, ending: LastWord) -> str:
     """The one frame that ends a request, live."""
     return terminal(

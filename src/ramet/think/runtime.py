@@ -106,6 +106,10 @@ class ThinkRuntime(ChatRuntime):
         """Go on with what was submitted and waits for turns to end."""
         self.submissions.turn_over()
 
+    def runs_here(self, tool_call_id: str) -> bool:
+        """Whether the step loop runs a tool call itself."""
+        return self._steps.is_own(tool_call_id)
+
     def recovery_owns(self, request_id: str) -> bool:
         """Whether chat recovery goes on with the turn of a request."""
         return self.chat.recovery.owns(request_id)

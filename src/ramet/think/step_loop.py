@@ -1,6 +1,6 @@
 """The step loop: ask the model, run the tools it calls at once, tell it the results, ask again."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -47,8 +47,22 @@ STEP_LIMIT: Final = "I stopped here: this turn has reached its limit of {limit} 
 class StepJournal(Protocol):
     """Keeps the steps of one turn on disk."""
 
-    def add_response(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
-        """Commit what the model said, with the wire ids of its tool calls in call order."""
+    def add_response(
+        self,
+        step: int,
+        response: ModelResponse,
+        wire_ids: Sequence[str],
+        *,
+        own: Collection[str] = (),
+    ) -> None:
+        """Commit what the model said, with the wire ids of its tool calls in call order.
+
+        `own` are those that run here: no page may give their output.
+        """
+        ...
+
+    def ask(self, wire_id: str) -> None:
+        """Commit that a call is answered from outside after all."""
         ...
 
     def add_result(self, wire_id: str, result: ModelRequest) -> None:
@@ -70,7 +84,7 @@ class LoopParts:
     instructions: Sequence[str] = ()
     usage: RunUsage
     under_way: set[str] = field(default_factory=set)
-    """Kept up to date: the wire ids of the calls that have been made and have not ended."""
+    """Kept up to date: the wire ids of the calls that run here and have not ended."""
     hooks: StepHooks = NO_HOOKS
 
 
@@ -188,18 +202,20 @@ class StepLoop:
         await parts.hooks.finished_response(step, response)
 
     def _take(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
-        self._parts.journal.add_response(step, response, wire_ids)
+        # Whose a call is stands before clients see it: a page may answer as soon as it does.
+        own = self._own(_planned(response, wire_ids))
+        self._parts.journal.add_response(step, response, wire_ids, own=own)
         self._remember(response, wire_ids)
+
+    def _own(self, calls: Sequence[PlannedCall]) -> set[str]:
+        runs_here = self._parts.toolbox.runs_here
+        return {each.wire_id for each in calls if runs_here(each.call.tool_name)}
 
     def _remember(self, response: ModelResponse, wire_ids: Sequence[str]) -> None:
         self._parts.usage.incr(response.usage)
         self._messages.append(response)
-        made = [part for part in response.parts if isinstance(part, ToolCallPart)]
-        self._calls = [
-            PlannedCall(call=call, wire_id=wire_id)
-            for call, wire_id in zip(made, wire_ids, strict=True)
-        ]
-        self._parts.under_way.update(wire_ids)
+        self._calls = _planned(response, wire_ids)
+        self._parts.under_way.update(self._own(self._calls))
         self._reason = finish_reason_of(response)
 
     def _keep_cut(self, step: int, response: ModelResponse | None) -> None:
@@ -229,6 +245,8 @@ class StepLoop:
                 parts.under_way.discard(end.planned.wire_id)
                 if isinstance(end, OpenCall):
                     self._asks = True
+                    if not end.needs_approval:
+                        parts.journal.ask(end.planned.wire_id)
                     for chunk in end.chunks:
                         yield chunk
                 else:
@@ -266,6 +284,14 @@ class StepLoop:
         self._parts.journal.add_response(step, ModelResponse(parts=[TextPart(text)]), [])
         yield chunks.finish_step()
         yield chunks.finish("other")
+
+
+def _planned(response: ModelResponse, wire_ids: Sequence[str]) -> list[PlannedCall]:
+    made = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    return [
+        PlannedCall(call=call, wire_id=wire_id)
+        for call, wire_id in zip(made, wire_ids, strict=True)
+    ]
 
 
 def merged(outcomes: Sequence[ToolOutcome]) -> ModelRequest:

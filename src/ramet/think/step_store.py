@@ -1,10 +1,12 @@
 """The steps of turns as the model saw them: what it said and what its tools returned, on disk (D5).
 
 A response is one row; each of its tool calls is a row of its own, empty until the call has ended.
+The kind of that row tells whose the call is: `own_tool_result`, it runs here and no page may give
+its output; `tool_result`, it is answered from outside, or an earlier version did not say.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic_ai.messages import (
@@ -52,6 +54,10 @@ UPDATE cf_think_steps SET message = ? WHERE message_id = ? AND tool_call_id = ?
 """
 SET_RESULT = "UPDATE cf_think_steps SET message = ? WHERE turn_id = ? AND tool_call_id = ?"
 IS_USED = "SELECT 1 FROM cf_think_steps WHERE tool_call_id = ?"
+IS_OWN = "SELECT 1 FROM cf_think_steps WHERE tool_call_id = ? AND kind = 'own_tool_result'"
+SET_ASKED = """
+UPDATE cf_think_steps SET kind = 'tool_result' WHERE turn_id = ? AND tool_call_id = ?
+"""
 OF_MESSAGES = """
 SELECT turn_id, step_index, kind, tool_call_id, message, message_id FROM cf_think_steps
 WHERE message_id IN (SELECT value FROM json_each(?)) AND turn_id != ? ORDER BY rowid
@@ -116,9 +122,15 @@ class StepStore:
         return TurnJournal(self, key)
 
     def add_response(
-        self, key: TurnKey, *, step: int, response: ModelResponse, wire_ids: Sequence[str]
+        self,
+        key: TurnKey,
+        *,
+        step: int,
+        response: ModelResponse,
+        wire_ids: Sequence[str],
+        own: Collection[str],
     ) -> None:
-        """Commit what the model said, and that its tool calls are under way."""
+        """Commit what the model said, that its tool calls are under way, and which run here."""
         now, step_id = self._clock.now_ms(), f"{key.turn_id}/{step}"
         self._decoded.pop(key.message_id, None)
         with self._database.transaction():
@@ -139,7 +151,7 @@ class StepStore:
                     f"{step_id}/{position}",
                     key.turn_id,
                     step,
-                    "tool_result",
+                    "own_tool_result" if wire_id in own else "tool_result",
                     wire_id,
                     None,
                     key.message_id,
@@ -152,6 +164,14 @@ class StepStore:
         self._decoded.pop(key.message_id, None)
         self._database.run(SET_RESULT, encoded(result), key.turn_id, wire_id)
         failpoint("step.result_committed")
+
+    def ask(self, key: TurnKey, wire_id: str) -> None:
+        """Commit that a call is answered from outside after all."""
+        self._database.run(SET_ASKED, key.turn_id, wire_id)
+
+    def is_own(self, tool_call_id: str) -> bool:
+        """Whether a tool call runs here, so that its output comes from nowhere else."""
+        return self._database.one(IS_OWN, tool_call_id) is not None
 
     def add_late_result(self, message_id: str, wire_id: str, result: ModelRequest) -> None:
         """Commit what a call came to that an earlier turn of the same answer has left open."""
@@ -242,9 +262,22 @@ class TurnJournal:
         self._store = store
         self._key = key
 
-    def add_response(self, step: int, response: ModelResponse, wire_ids: Sequence[str]) -> None:
+    def add_response(
+        self,
+        step: int,
+        response: ModelResponse,
+        wire_ids: Sequence[str],
+        *,
+        own: Collection[str] = (),
+    ) -> None:
         """Commit what the model said, with the wire ids of its tool calls in call order."""
-        self._store.add_response(self._key, step=step, response=response, wire_ids=wire_ids)
+        self._store.add_response(
+            self._key, step=step, response=response, wire_ids=wire_ids, own=own
+        )
+
+    def ask(self, wire_id: str) -> None:
+        """Commit that a call is answered from outside after all."""
+        self._store.ask(self._key, wire_id)
 
     def add_result(self, wire_id: str, result: ModelRequest) -> None:
         """Commit what a tool call came to."""

@@ -126,6 +126,11 @@ class Toolbox:
             return False
         return may_run_again(tool.tool_def.metadata) or (tool.tool_def.defer and not approved)
 
+    def runs_here(self, tool_name: str) -> bool:
+        """Whether the output of a tool comes from here, be it after an approval."""
+        tool = (self._manager.tools or {}).get(tool_name)
+        return tool is None or tool.tool_def.kind != "external"
+
     async def call(self, planned: PlannedCall, *, approved: bool = False) -> ToolOutcome | OpenCall:
         """Run a tool; whatever goes wrong inside is an outcome, except being cancelled.
 

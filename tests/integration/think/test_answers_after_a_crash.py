@@ -12,7 +12,7 @@ from pydantic_ai.toolsets import ExternalToolset
 
 import ramet
 from ramet.testing import Gate, Harness
-from ramet.testing.scripted_model import ScriptedModel, ToolCall
+from ramet.testing.scripted_model import Answer, ScriptedModel, ToolCall
 from tests.integration.think.stage import Assistant, Chat
 from tests.integration.think.test_page_tools import WEATHER, ask, decide, give, returns
 
@@ -72,7 +72,7 @@ async def host(tmp_path: Path) -> AsyncIterator[Harness]:
         yield running
 
 
-def scripted(*answers: object, tools: Sequence[object]) -> ScriptedModel:
+def scripted(*answers: Answer, tools: Sequence[object]) -> ScriptedModel:
     Asked.script, Asked.more_tools = ScriptedModel([*answers]), tools
     return Asked.script
 

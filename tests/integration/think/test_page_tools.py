@@ -142,6 +142,36 @@ async def test_an_own_tool_wins_over_one_of_the_page_with_its_name(
         assert model.requests[0].tool_names.count("harmless") == 1
 
 
+async def test_a_page_may_answer_while_another_tool_of_the_step_holds_up_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+
+    async def slow() -> str:
+        """Take your time."""
+        await gate.wait()
+        return "slowly"
+
+    model = assistant(
+        monkeypatch,
+        [ToolCall("slow", {}, "c1"), ToolCall("getWeather", {}, "c2")],
+        "Done.",
+        tools=(Tool(slow, sequential=True),),
+    )
+    async with harness(tmp_path) as host:
+        chat = await connected(host)
+        await ask(chat, "Go", clientTools=[WEATHER])
+        await gate.reached()
+        await give(chat, "c2", "sunny")
+        gate.open()
+        await host.advance(1)
+        assert returns(model.requests[1].messages) == [
+            ("c1", "success", "slowly"),
+            ("c2", "success", "sunny"),
+        ]
+        assert [part["output"] for part in chat.tool_parts()] == ["slowly", "sunny"]
+
+
 async def test_server_tools_of_the_same_step_have_run_when_the_page_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

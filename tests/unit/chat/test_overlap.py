@@ -11,7 +11,9 @@ from ramet.protocol.messages import parts_of
 from ramet.protocol.parts import MessageFold
 
 TEXTS = st.lists(st.sampled_from(["one ", "two ", "three "]), min_size=1, max_size=3)
-PIECES = st.lists(st.tuples(st.sampled_from(["text", "reasoning", "call"]), TEXTS), max_size=3)
+PIECES = st.lists(
+    st.tuples(st.sampled_from(["text", "reasoning", "call", "ask"]), TEXTS), max_size=3
+)
 ANSWERS = st.lists(PIECES, min_size=1, max_size=3)
 
 
@@ -22,12 +24,15 @@ def answer(steps: list[list[tuple[str, list[str]]]], *, salt: str = "") -> list[
         given.append(chunks.start_step())
         for place, (kind, words) in enumerate(pieces):
             name = f"s{step}p{place}"
-            if kind == "call":
+            if kind in {"call", "ask"}:
                 given.append(chunks.tool_input_start(f"{salt}{name}", "look"))
                 given.append(
                     chunks.tool_input_available(f"{salt}{name}", "look", {"at": "".join(words)})
                 )
-                given.append(chunks.tool_output_available(f"{salt}{name}", "".join(words)))
+                if kind == "ask":
+                    given.append(chunks.tool_approval_request(f"a{name}", f"{salt}{name}"))
+                else:
+                    given.append(chunks.tool_output_available(f"{salt}{name}", "".join(words)))
             elif kind == "text":
                 given += [chunks.text_start(name), *(chunks.text_delta(name, w) for w in words)]
                 given.append(chunks.text_end(name))
