@@ -105,7 +105,9 @@ def after_loss(before: Incident | None, loss: Loss) -> Incident:
         kind=loss.kind,
         attempt=_attempt(before, loss, progressed=progressed),
         last_attempt_at=loss.now,
-        last_progress_at=loss.now if fresh else before.last_progress_at,
+        # A moment that is still to come tells of a wall clock that was set back: counted from then,
+        # the turn would have hours more. It is counted from now, which costs it nothing.
+        last_progress_at=loss.now if fresh else min(before.last_progress_at, loss.now),
         progress=loss.progress,
         oom_attempts=before.oom_attempts + int(loss.out_of_memory),
         status="detected",

@@ -108,7 +108,11 @@ def test_the_reasons_to_give_up_have_an_order() -> None:
 def test_a_wall_clock_that_is_set_back_neither_prolongs_a_turn_nor_ends_it() -> None:
     hour, budgets = 3_600_000, ChatRecovery(max_attempts=9, no_progress_timeout=300)
     incident = after_loss(after_loss(None, loss(2 * hour)), loss(2 * hour + 40_000))
-    for now, gone_by in ((hour, None), (hour + 299_000, None), (hour + 301_000, "no_progress_timeout")):
+    for now, gone_by in (
+        (hour, None),
+        (hour + 299_000, None),
+        (hour + 301_000, "no_progress_timeout"),
+    ):
         incident = after_loss(incident, loss(now))
         assert reason(incident, budgets, now) == gone_by
     assert incident.attempt <= budgets.max_attempts
