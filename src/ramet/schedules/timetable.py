@@ -10,7 +10,8 @@ from ramet.core.alarm import Alarm
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
 from ramet.core.paths import AgentPath
-from ramet.errors import InstanceGone, SubAgentNotFound
+from ramet.core.warn_once import warn_once
+from ramet.errors import AddressError, InstanceGone, SubAgentNotFound
 from ramet.schedules import policy
 from ramet.schedules.execution import Execution
 from ramet.schedules.ports import EXECUTE_SCHEDULE, SchedulePorts
@@ -30,6 +31,11 @@ FULL_MS = 1_000
 """How long the alarm is put off at least while there is no room for more."""
 
 _PAGE = 128
+_MANY_ALIKE = (
+    "{count} schedules of {callback} are due at once in {path}; is it scheduled again at every "
+    "start? Use idempotent=True or schedule_every"
+)
+_OUT_OF_REACH = "the schedules of {owner} and others of its class are kept, but wait: {error}"
 
 _log = logging.getLogger("ramet.schedules")
 
@@ -301,7 +307,12 @@ class Timetable:
         self._alarm.promise(until_ms)
         text = str(error) or type(error).__name__
         self._emit("schedule:error", row, {"error": text, "attempts": 0})
-        self._ports.errors.report(error)
+        if row.owner is None or not isinstance(error, AddressError):
+            self._ports.errors.report(error)
+            return
+        # Its class is not registered, as after a deployment without it: the next may have it again.
+        told, kind = _OUT_OF_REACH.format(owner=row.owner, error=text), row.owner.leaf.class_name
+        warn_once(_log, type(self._ports.agent), told, about=f"out of reach: {kind}")
 
     def _ended(self, under_way: UnderWay) -> None:
         if self._under_way.get(under_way.row.id) is under_way:
@@ -326,13 +337,9 @@ class Timetable:
         begun = Counter(row.callback for row in known if row.timing.once)
         due = self._store.due_counts(self._ports.clock.now_ms() // 1000)
         for callback, count in policy.suspicious(due, begun).items():
-            _log.warning(
-                "%s: %d schedules of %s are due at once; is it scheduled again at every start? "
-                "Use idempotent=True or schedule_every",
-                self._ports.path,
-                count,
-                callback,
-            )
+            # Each may have a moment of its own, as after a downtime: one line tells enough.
+            told = _MANY_ALIKE.format(count=count, callback=callback, path=self._ports.path)
+            warn_once(_log, type(self._ports.agent), told, about=f"many alike: {callback}")
             self._ports.events.emit(
                 "schedule:duplicate_warning",
                 {"callback": callback, "count": count, "type": "one-shot"},

@@ -1,5 +1,6 @@
 """Schedules of sub-agents: kept by the root, carried out below it, gone with their owners."""
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -192,6 +193,38 @@ async def test_a_row_whose_owner_cannot_be_reached_is_kept_and_tried_again(
     assert len(sub.calls) >= 1
     assert len(ground.log.named("schedule:error")) == tries
     assert len(ground.schedule_rows()) == (1 if kind == "interval" else 0)
+
+
+@pytest.mark.behaviour("SC-049")
+async def test_a_class_that_is_gone_is_one_line_in_the_log_and_its_rows_are_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shelf(Room):
+        """Of its own for this test: what was logged of a class is known for as long as it lives."""
+
+    ground = Ground(tmp_path, Shelf)
+    await ground.open()
+    for name in ("a", "b"):
+        sub = await ground.sub(Room, name)
+        await sub.schedule(5, "tick")
+        await sub.schedule_every(5, "tick")
+    ground.unreachable = AgentNotRegistered("The agent class 'Sub' is not registered")
+    with caplog.at_level(logging.WARNING, "ramet.schedules"):
+        await ground.advance(600)
+        await ground.crash()
+        await ground.advance(600)
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "Shelf: the schedules of Root:r/Sub:a and others of its class are kept, but wait: "
+        "The agent class 'Sub' is not registered"
+    )
+    assert record.exc_info is None
+    assert ground.log.errors == []
+    assert len(ground.schedule_rows()) == 4
+    ground.unreachable = None
+    await ground.advance(300)
+    assert len(ground.schedule_rows()) == 2
+    await ground.close()
 
 
 @pytest.mark.behaviour("SC-049")
