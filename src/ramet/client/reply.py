@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias
 
 from ramet.client.buffer import Buffer
+from ramet.client.missed import missed_chunks
 from ramet.client.received import Received
 from ramet.client.settled import Settled
-from ramet.core.json import JsonObject, loads_object, text_at
+from ramet.core.json import JsonObject, dumps, loads_object, text_at
 from ramet.protocol import chunks
 from ramet.protocol.messages import text_of
 from ramet.protocol.parts import MessageFold
@@ -60,6 +61,7 @@ class Answer:
         self.cleared = False
         """Whether the chat was cleared since it was asked for."""
         self._fold = MessageFold("")
+        self._part_ids: dict[str, str] = {}
 
     @property
     def message(self) -> JsonObject:
@@ -70,12 +72,8 @@ class Answer:
         """Take in a chunk, unless it is known."""
         for new in self.received.new(body, seq=seq, replay=replay):
             chunk = loads_object(new)
-            if chunk is None:
-                continue
-            if chunk.get("type") == chunks.START:
-                self._fold = MessageFold("")
-            self._fold.apply(chunk)
-            self.chunks.put(chunk, len(new))
+            if chunk is not None:
+                self._take(chunk, len(new))
 
     def follow(self, request_id: str) -> None:
         """Go on with the turn that goes on for the one that was lost."""
@@ -92,8 +90,20 @@ class Answer:
         self._settle("error" if error is not None else named, self.message, error)
 
     def end_with(self, message: JsonObject | None) -> None:
-        """End with the message that the server has stored; what of it was not seen is not."""
+        """End with the message that the server has stored; its chunks are made from that."""
+        if message is not None:
+            for chunk in missed_chunks(self.message, message, part_ids=self._part_ids):
+                self._take(chunk, len(dumps(chunk)))
         self._settle("aborted" if message is None else "completed", message or self.message, None)
+
+    def _take(self, chunk: JsonObject, size: int) -> None:
+        kind = chunk.get("type")
+        if kind == chunks.START:
+            self._fold = MessageFold("")
+        elif kind in chunks.SPOKEN_STARTS:
+            self._part_ids[chunks.SPOKEN_KINDS[str(kind)]] = str(chunk.get("id"))
+        self._fold.apply(chunk)
+        self.chunks.put(chunk, size)
 
     def _settle(self, status: OutcomeStatus, message: JsonObject, error: str | None) -> None:
         self.chunks.end()
@@ -118,6 +128,8 @@ class ChatReply:
 
     It goes on over lost connections, and over a server that is started again: no chunk comes twice,
     none is left out. A turn that was lost and is answered anew begins with another `start` chunk.
+    Of one that went on and ended while there was no connection the chunks are made from the stored
+    message: what was missed of a text comes in one piece.
     """
 
     def __init__(self, answer: Answer, cancel: Callable[[str], Awaitable[None]]) -> None:

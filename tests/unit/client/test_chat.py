@@ -568,6 +568,39 @@ async def test_a_lost_turn_that_went_on_and_ended_meanwhile_is_taken_from_the_tr
     assert (outcome.status, outcome.text) == ("completed", "all of it")
 
 
+@pytest.mark.parametrize("anew", [False, True])
+async def test_what_was_missed_of_a_lost_turn_that_went_on_and_ended_is_made_from_the_transcript(
+    server: ScriptedServer,
+    client: AgentClient,
+    anew: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    reply = await client.chat("hi")
+    old, mine = reply.request_id, client.messages[-1]
+    seen, reader = reading(reply)
+    await stream(server.socket, old, range(4))
+    text: JsonObject = {"type": "text", "text": "one two three", "state": "done"}
+    stored: JsonObject = {"id": "asst_2" if anew else "asst_1", "role": "assistant"}
+    stored["parts"] = [text, {"type": "step-start"}]
+    socket = await reconnect(server, *idle(mine, stored))
+    await socket.say(frames.stream_resume_none(reason="idle", probe_id=probes(socket)[0]))
+    await socket.say(done(old, outcome="recovering", replay=True))
+    await reader.outcome()
+    outcome = await reply.result()
+
+    assert seen[:4] == WHOLE[:4]
+    if anew:
+        assert [chunk["type"] for chunk in seen[4:]] == [
+            "start",
+            "text-start",
+            "text-delta",
+            "text-end",
+            "start-step",
+        ]
+    else:
+        assert seen[4:] == [WHOLE[4], WHOLE[5], {"type": "start-step"}]
+    assert outcome.message == reply.message == stored
+
+
 @pytest.mark.behaviour("D4")
 async def test_of_two_lost_turns_each_is_followed_to_the_one_that_goes_on_for_it(
     server: ScriptedServer, client: AgentClient
