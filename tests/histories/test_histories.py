@@ -175,6 +175,21 @@ def test_a_migrated_database_has_the_tables_of_a_new_one(history: Path, tmp_path
 
 
 @BY_NAME
+async def test_what_the_host_keeps_has_the_tables_of_a_new_data_directory(
+    history: Path, tmp_path: Path
+) -> None:
+    Held.on = True
+    found = []
+    for folder in (unpacked(history, tmp_path / "old"), tmp_path / "new"):
+        async with desk_harness(folder):
+            pass
+        with closing(Database(folder / "host.db", fence=Fence("a test"))) as database:
+            found.append(schema_in(database))
+    old, new = found
+    assert old == new
+
+
+@BY_NAME
 @pytest.mark.parametrize("change", ["ADD COLUMN more", "RENAME COLUMN payload TO load"])
 def test_a_table_that_was_changed_without_a_migration_is_noticed(
     history: Path, tmp_path: Path, change: str
