@@ -28,6 +28,7 @@ _HOMES = {
     ),
     "ramet.chat.turn": ("ChatErrorContext", "ChatResult", "Turn", "TurnResult"),
     "ramet.chat.ui_stream_source": ("chunks_from_ui_message_stream",),
+    "ramet.chat.user_messages": ("user_message",),
     "ramet.connections.connection": ("Connection",),
     "ramet.connections.rpc": ("RpcStream", "rpc"),
     "ramet.core.http": ("Request", "Response", "Target"),
@@ -42,6 +43,8 @@ _HOMES = {
         "InterruptedFiber",
         "StartedFiber",
     ),
+    "ramet.protocol.messages": ("text_of", "tool_calls"),
+    "ramet.protocol.ui_message": ("UIMessage", "UIPart"),
     "ramet.queue.records": ("QueueItem",),
     "ramet.schedules.records": ("Schedule",),
     "ramet.think": ("from_thread",),
@@ -107,6 +110,8 @@ __all__ = [
     "Turn",
     "TurnCallback",
     "TurnResult",
+    "UIMessage",
+    "UIPart",
     "agent_tool",
     "chunks_from_openai",
     "chunks_from_pydantic_ai",
@@ -115,6 +120,9 @@ __all__ = [
     "from_thread",
     "idempotent",
     "rpc",
+    "text_of",
+    "tool_calls",
+    "user_message",
 ]
 
 

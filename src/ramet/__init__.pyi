@@ -26,6 +26,7 @@ from ramet.chat.turn import TurnResult as TurnResult
 from ramet.chat.ui_stream_source import (
     chunks_from_ui_message_stream as chunks_from_ui_message_stream,
 )
+from ramet.chat.user_messages import user_message as user_message
 from ramet.connections.connection import Connection as Connection
 from ramet.connections.rpc import RpcStream as RpcStream
 from ramet.connections.rpc import rpc as rpc
@@ -45,6 +46,10 @@ from ramet.fibers.records import FiberInspection as FiberInspection
 from ramet.fibers.records import FiberResult as FiberResult
 from ramet.fibers.records import InterruptedFiber as InterruptedFiber
 from ramet.fibers.records import StartedFiber as StartedFiber
+from ramet.protocol.messages import text_of as text_of
+from ramet.protocol.messages import tool_calls as tool_calls
+from ramet.protocol.ui_message import UIMessage as UIMessage
+from ramet.protocol.ui_message import UIPart as UIPart
 from ramet.queue.records import QueueItem as QueueItem
 from ramet.schedules.records import Schedule as Schedule
 from ramet.think import from_thread as from_thread

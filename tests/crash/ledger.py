@@ -104,7 +104,7 @@ def submission_findings(stored: Mapping[str, str], messages: Sequence[JsonObject
             yield f"{_text(question)} was not answered"
 
 
-def _text(message: JsonObject) -> str:
+def _text(message: Mapping[str, object]) -> str:
     return "".join(str(part.get("text", "")) for part in parts_of(message))
 
 

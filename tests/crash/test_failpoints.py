@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.integration.chat import test_turn_kills as turn_kills
-from tests.integration.host import test_deletion_kills as deletion_kills
-from tests.integration.think import test_answer_kills as answer_kills
-from tests.integration.think import test_submission_kills as submission_kills
 from tests.crash.aftermath import findings_after
 from tests.crash.disk import AgentKey
 from tests.crash.test_detached import CASES as DETACHED_CASES
@@ -19,6 +15,10 @@ from tests.crash.test_durable import CASES as DURABLE_CASES
 from tests.crash.test_recovery import CASES as RECOVERY_CASES
 from tests.crash.victim import Victim
 from tests.crash.watching import Question, watch_turn
+from tests.integration.chat import test_turn_kills as turn_kills
+from tests.integration.host import test_deletion_kills as deletion_kills
+from tests.integration.think import test_answer_kills as answer_kills
+from tests.integration.think import test_submission_kills as submission_kills
 from tests.support.server import ROOT
 
 SAY, RESEARCH, THINK_RESEARCH = "say 8 1", "research bees 2", "think-research bees 2"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import ramet
 from ramet.testing import Harness, ScriptedModel, ToolCall
 from tests.docs.pages import ROOT, Block, Page
 
@@ -36,16 +37,15 @@ async def test_the_assistant_of_the_example_answers_with_the_help_of_researchers
             "QUIC runs over UDP.",
         ]
     )
-    asked = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "QUIC?"}]}
     async with Harness(
         agents=[app.Assistant], sub_agents=[app.Researcher], data_dir=tmp_path / "data"
     ) as harness:
         assistant: Any = await harness.agent(app.Assistant, "ada")
-        result = await assistant.save_messages([asked])
+        result = await assistant.save_messages("QUIC?")
         runs = assistant.list_agent_tool_runs()
 
     assert result.status == "completed"
-    assert result.message["parts"][-1]["text"] == "QUIC runs over UDP."
+    assert ramet.text_of(result.message) == "QUIC runs over UDP."
     assert [(run.agent_type, run.status, run.display) for run in runs] == [
         ("Researcher", "completed", {"name": "Researcher", "icon": "🔎"})
     ]

@@ -13,6 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 import ramet
 from ramet.core.json import JsonObject
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import ScriptedModel, ToolCall
 from ramet.testing.scripted_model import Answer
 
@@ -128,7 +129,7 @@ def _answer(messages: list[ModelMessage], _: list[ToolDefinition]) -> Answer:
     return ["Well said."]
 
 
-def _text(message: JsonObject) -> str:
+def _text(message: UIMessage) -> str:
     return "".join(str(part.get("text", "")) for part in parts_of(message))
 
 

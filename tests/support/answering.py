@@ -81,7 +81,7 @@ async def play(folder: Path, scene: str) -> None:
     """Let the page answer the call that an answer has stopped for."""
     async with harness(folder) as host:
         client = await host.connect(Asking, "a")
-        body: JsonObject = {"messages": [user_message("u1", "Well?")]}
+        body: dict[str, object] = {"messages": [user_message("Well?", id="u1")]}
         if scene == "result":
             body["clientTools"] = [WEATHER]
         init: JsonObject = {"method": "POST", "body": dumps(body)}

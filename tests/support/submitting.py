@@ -31,7 +31,7 @@ async def play(folder: Path) -> None:
     async with harness(folder) as host:
         clerk = await host.agent(Clerk, "c")
         for number in NUMBERS:
-            several = [user_message(f"u{number}{part}", f"{number}{part}") for part in "ab"]
+            several = [user_message(f"{number}{part}", id=f"u{number}{part}") for part in "ab"]
             await clerk.submit_messages(several, submission_id=f"s{number}")
         await host.settle()
 

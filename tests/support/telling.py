@@ -71,7 +71,7 @@ def told(folder: Path) -> list[str]:
 async def ask(host: Harness, cls: type[ramet.AIChatAgent[object]]) -> ramet.AIChatAgent[object]:
     """Ask something, and let the answer go as far as it goes."""
     agent = await host.agent(cls, "a")
-    work = agent.save_messages([user_message("u", "tell")])
+    work = agent.save_messages([user_message("tell", id="u")])
     agent._ramet_chat.ports.context.background.start(work, name="ask")
     await host.settle()
     return agent

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from ramet.chat.recovery_options import ChatRecovery
 from ramet.core.clock import SystemClock
-from ramet.core.json import JsonObject
+from ramet.protocol.ui_message import UIMessage
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 DEFAULT_PACE = 20
@@ -62,7 +62,7 @@ class Asked:
     text: str
 
 
-def last_asked(messages: Sequence[JsonObject]) -> Asked:
+def last_asked(messages: Sequence[UIMessage]) -> Asked:
     """What the user said last, from a transcript of UI messages."""
     for message in reversed(messages):
         parts = message.get("parts")

@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from ramet.core.json import JsonValue
 from ramet.protocol.chunks import ChunkKind
 from ramet.protocol.run_events import Absent, InterruptedReason, RunStatus
+from ramet.protocol.ui_message import UIMessage
 
 Output = TypeVar("Output", covariant=True)
 
@@ -141,5 +142,5 @@ class ChildRun:
 
     run_id: str
     input: JsonValue
-    messages: Sequence[dict[str, JsonValue]] = ()
+    messages: Sequence[UIMessage] = ()
     """The messages that the run has added to the child's transcript so far."""

@@ -1,10 +1,10 @@
 """The answer of a turn as it grows: folds chunks, runs of deltas only once something else comes."""
 
-from ramet.chat.turn import Message
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
 from ramet.protocol.messages import parts_of
 from ramet.protocol.parts import MessageFold
+from ramet.protocol.ui_message import UIMessage
 
 _DELTAS = frozenset({chunks.TEXT_DELTA, chunks.REASONING_DELTA})
 
@@ -13,7 +13,7 @@ class Answer:
     """A message that is being written, chunk by chunk."""
 
     def __init__(
-        self, message_id: str, *, continuation: bool = False, extends: Message | None = None
+        self, message_id: str, *, continuation: bool = False, extends: UIMessage | None = None
     ) -> None:
         """Begin an answer, or go on with a message that is stored."""
         metadata = None if extends is None else extends.get("metadata")
@@ -38,7 +38,7 @@ class Answer:
         self._fold_deltas()
         self._fold.apply(chunk)
 
-    def message(self) -> Message | None:
+    def message(self) -> UIMessage | None:
         """The message so far; None when there is nothing to show."""
         self._fold_deltas()
         return self._fold.message() if self._fold.has_content else None

@@ -11,7 +11,7 @@ from ramet.chat.live_turn import LiveTurn, TurnPlan
 from ramet.chat.ports import ChatPorts
 from ramet.chat.stream_log import PAGE_CHUNKS, ChunkPage
 from ramet.chat.stream_reader import StreamReader
-from ramet.chat.turn import Message, TurnResult
+from ramet.chat.turn import TurnResult
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonValue, NotJson, as_text, dump_indented, to_json, to_json_strict
@@ -21,6 +21,7 @@ from ramet.errors import UnknownModelResult
 from ramet.protocol import frames
 from ramet.protocol.messages import user_message
 from ramet.protocol.run_events import ABSENT
+from ramet.protocol.ui_message import UIMessage, as_message
 
 _UNDER_WAY = frozenset({"accepted", "running", "recovering"})
 
@@ -165,7 +166,7 @@ class ChatChild:
         if not known:
             live.when_finished(lambda result: self._turn_ended(run_id, live, result))
 
-    def _begin(self, run_id: str, value: JsonValue, message: Message) -> StoredChildRun:
+    def _begin(self, run_id: str, value: JsonValue, message: UIMessage) -> StoredChildRun:
         now = self._ports.context.clock.now_ms()
 
         def run_of(plan: TurnPlan) -> StoredChildRun:
@@ -260,7 +261,7 @@ class ChatChild:
                 tail.push(live.progress)
         return True
 
-    def _messages(self, run: StoredChildRun) -> list[Message]:
+    def _messages(self, run: StoredChildRun) -> list[UIMessage]:
         turns = [self._ports.turns.of_request(request_id) for request_id in run.request_ids]
         return self._ports.transcript.some(
             message_id
@@ -269,7 +270,7 @@ class ChatChild:
             for message_id in (*turn.message_ids, turn.assistant_message_id)
         )
 
-    def _answers(self, run_id: str) -> list[Message]:
+    def _answers(self, run_id: str) -> list[UIMessage]:
         messages = self.run_of(run_id).messages
         return [message for message in messages if message["role"] == "assistant"]
 
@@ -297,10 +298,10 @@ class _Nothing:
         return []
 
 
-def default_input(input: JsonValue, run: ChildRun) -> Message:
+def default_input(input: JsonValue, run: ChildRun) -> UIMessage:
     """The message that a run begins with: a text as it is, anything else as indented JSON."""
     text = input if isinstance(input, str) else dump_indented(input)
-    return user_message(input_message_id(run.run_id), text)
+    return user_message(text, id=input_message_id(run.run_id))
 
 
 def input_message_id(run_id: str) -> str:
@@ -308,13 +309,13 @@ def input_message_id(run_id: str) -> str:
     return f"agent-tool-{run_id}-input"
 
 
-def _as_message(formatted: object, run_id: str) -> Message:
+def _as_message(formatted: object, run_id: str) -> UIMessage:
     if isinstance(formatted, str):
-        return user_message(input_message_id(run_id), formatted)
+        return user_message(formatted, id=input_message_id(run_id))
     if isinstance(formatted, Mapping):
         message = to_json(formatted)
         if isinstance(message, dict) and isinstance(message.get("parts"), list):
-            return {"id": input_message_id(run_id), "role": "user", **message}
+            return as_message({"id": input_message_id(run_id), "role": "user", **message})
     raise UnknownModelResult("format_agent_tool_input must give a text or a message with parts")
 
 

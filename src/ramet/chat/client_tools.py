@@ -9,7 +9,6 @@ from ramet.chat.lapsing import LAPSED, has_gone_on
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
 from ramet.chat.recovery_policy import tool_names
-from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
 from ramet.chat.turns import Turns
 from ramet.connections.connection import Connection
@@ -23,15 +22,16 @@ from ramet.protocol.client_answers import answer_chunk, call_part
 from ramet.protocol.incoming import ToolApproval, ToolResult
 from ramet.protocol.messages import parts_of, with_parts
 from ramet.protocol.parts import apply_chunk_to_parts
+from ramet.protocol.ui_message import UIMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
     """Where a tool call is."""
 
-    message: Message
+    message: UIMessage
     """The answer that has it, as clients see it."""
-    stored: Message | None
+    stored: UIMessage | None
     """The same as the transcript has it; None when the call is in the log of a stream only."""
     live: LiveTurn | None
     """The turn that writes to the answer now."""
@@ -153,7 +153,7 @@ class ClientAnswers:
                 return _Place(message=message, stored=stored, live=live)
         return None if stored is None else _Place(message=stored, stored=stored, live=None)
 
-    def _keep_for_recovery(self, message: Message, changes: Sequence[JsonObject]) -> None:
+    def _keep_for_recovery(self, message: UIMessage, changes: Sequence[JsonObject]) -> None:
         """Give the log of a lost turn the answer too: the turn that goes on begins with the log."""
         ports, turn = self._ports, self._lost_turn_of(message)
         if turn is None or turn.continuation:
@@ -165,7 +165,7 @@ class ClientAnswers:
             for chunk in changes:
                 ports.log.append_behind(behind, chunks.chunk_body(chunk))
 
-    def _lost_turn_of(self, message: Message) -> StoredTurn | None:
+    def _lost_turn_of(self, message: UIMessage) -> StoredTurn | None:
         """The turn that has not ended and whose answer a message is."""
         for turn in self._ports.turns.unfinished():
             if turn.assistant_message_id == message["id"]:
@@ -173,7 +173,7 @@ class ClientAnswers:
         return None
 
 
-def _with_chunks(message: Message, changes: Sequence[JsonObject]) -> Message:
+def _with_chunks(message: UIMessage, changes: Sequence[JsonObject]) -> UIMessage:
     parts = parts_of(message)
     for chunk in changes:
         parts = apply_chunk_to_parts(parts, chunk)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
-from ramet.chat.turn import Message
+from ramet.core.json import JsonObject
 from ramet.errors import InvalidOptions
 from ramet.protocol.messages import parts_of, text_of, with_parts
+from ramet.protocol.ui_message import UIMessage
 
 QUIET_SECONDS: Final = 0.75
 JOIN: Final = "\n\n"
@@ -98,9 +99,9 @@ def admission_of(policy: MessageConcurrency, *, overlaps: bool) -> Admission:
             return Supersede(quiet=policy.seconds)
 
 
-def merged_question(questions: Sequence[Message]) -> Message:
+def merged_question(questions: Sequence[UIMessage]) -> UIMessage:
     """Several questions as one, under the id of the last: their texts, then all other parts."""
     texts = [text for message in questions if (text := text_of(message))]
     others = [part for each in questions for part in parts_of(each) if part.get("type") != "text"]
-    joined: list[Message] = [{"type": "text", "text": JOIN.join(texts)}] if texts else []
+    joined: list[JsonObject] = [{"type": "text", "text": JOIN.join(texts)}] if texts else []
     return with_parts(questions[-1], [*joined, *others])

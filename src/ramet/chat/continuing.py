@@ -8,10 +8,10 @@ from ramet.chat.ports import ChatPorts
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.connections.link import ClientLink
 from ramet.core.failpoints import failpoint
-from ramet.core.json import JsonObject
 from ramet.errors import StorageError
 from ramet.protocol import frames
 from ramet.protocol.client_answers import last_step_is_answered
+from ramet.protocol.ui_message import UIMessage
 
 COALESCED_SECONDS: Final = 0.05
 """How long answers of the same moment are waited for (AC-001)."""
@@ -99,7 +99,7 @@ class Continuing:
         except StorageError as error:
             self._ports.errors.report(error)
 
-    def _continue(self, wish: Wish, last: JsonObject) -> None:
+    def _continue(self, wish: Wish, last: UIMessage) -> None:
         store = self._ports.continuation
         asked, tools = store.awaiting(str(last["id"])), wish.client_tools
         live = self._turns.accept(

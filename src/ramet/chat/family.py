@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ramet.chat.turn import Message
 from ramet.core.json import JsonValue, dumps
 from ramet.protocol.messages import text_of
 from ramet.protocol.run_events import ABSENT, Absent
+from ramet.protocol.ui_message import UIMessage
 
 Output: TypeAlias = "JsonValue | Absent"
 
@@ -28,13 +28,13 @@ class ChatFamily:
     """Whether all tools that need an approval run here; else those of the page may, too."""
     tells_abort_reason: bool
     """Whether the inspection of a cancelled run carries the reason as its error."""
-    child_output: Callable[[Sequence[Message]], Output]
+    child_output: Callable[[Sequence[UIMessage]], Output]
     """The output of a run from the assistant messages that it added."""
-    child_summary: Callable[[Sequence[Message], Output], str]
+    child_summary: Callable[[Sequence[UIMessage], Output], str]
     """The summary of a run from those messages and its output."""
 
 
-def latest_text(messages: Sequence[Message]) -> str:
+def latest_text(messages: Sequence[UIMessage]) -> str:
     """The text of the latest message."""
     return text_of(messages[-1], separator="") if messages else ""
 
@@ -46,19 +46,19 @@ def output_text(output: Output) -> str:
     return output if isinstance(output, str) else dumps(output)
 
 
-def _latest_output(messages: Sequence[Message]) -> Output:
+def _latest_output(messages: Sequence[UIMessage]) -> Output:
     return latest_text(messages) or ABSENT
 
 
-def _output_then_latest(messages: Sequence[Message], output: Output) -> str:
+def _output_then_latest(messages: Sequence[UIMessage], output: Output) -> str:
     return output_text(output) or latest_text(messages)
 
 
-def _no_output(_: Sequence[Message]) -> Output:
+def _no_output(_: Sequence[UIMessage]) -> Output:
     return ABSENT
 
 
-def _first_then_output(messages: Sequence[Message], output: Output) -> str:
+def _first_then_output(messages: Sequence[UIMessage], output: Output) -> str:
     first = text_of(messages[0], separator="\n") if messages else ""
     return first or output_text(output)
 

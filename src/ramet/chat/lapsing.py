@@ -3,21 +3,21 @@
 from typing import Final
 
 from ramet.chat.transcript import Transcript
-from ramet.chat.turn import Message
 from ramet.protocol import chunks, tool_parts
 from ramet.protocol.messages import parts_of, with_parts
 from ramet.protocol.parts import apply_chunk_to_parts
+from ramet.protocol.ui_message import UIMessage
 
 LAPSED: Final = "The conversation has gone on, so the approved tool was not run. Ask for it again."
 
 
-def has_gone_on(transcript: Transcript, message: Message) -> bool:
+def has_gone_on(transcript: Transcript, message: UIMessage) -> bool:
     """Whether something stands behind an answer."""
     last = transcript.last()
     return last is not None and last["id"] != message["id"]
 
 
-def lapse(transcript: Transcript, message_id: str) -> Message | None:
+def lapse(transcript: Transcript, message_id: str) -> UIMessage | None:
     """End the approved calls of an answer that has something behind it, in a transaction.
 
     Returns:

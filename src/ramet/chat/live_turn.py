@@ -6,11 +6,12 @@ from typing import Literal, TypeAlias
 
 from ramet.agent_tools.records import StoredChunk
 from ramet.chat.answer import Answer
-from ramet.chat.turn import Message, Turn, TurnResult, TurnTrigger
+from ramet.chat.turn import Turn, TurnResult, TurnTrigger
 from ramet.connections.link import ClientLink
 from ramet.core.json import JsonObject, JsonValue
 from ramet.core.signals import AbortController
 from ramet.core.tail import Tail
+from ramet.protocol.ui_message import UIMessage
 
 TurnPhase: TypeAlias = Literal["accepted", "streaming", "ended"]
 
@@ -91,7 +92,7 @@ class LiveTurn:
         """The name under which clients are behind in this turn's stream."""
         return log_key(self.plan.stream_id)
 
-    def as_turn(self, messages: Sequence[Message]) -> Turn:
+    def as_turn(self, messages: Sequence[UIMessage]) -> Turn:
         """The turn as its producer sees it."""
         plan = self.plan
         return Turn(

@@ -11,6 +11,7 @@ from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
 from ramet.protocol import frames
 from ramet.protocol.messages import asks_client, user_message
+from ramet.protocol.ui_message import UIMessage
 
 DEFAULT_SOURCE: Final = "detached-agent-tool"
 
@@ -50,7 +51,7 @@ class ChatNotices:
             self._narrate({**message, "role": "assistant"}, noticed)
         failpoint("detached.milestone_noticed")
 
-    async def ask(self, message: JsonObject, *, noticed: Callable[[], object]) -> None:
+    async def ask(self, message: UIMessage, *, noticed: Callable[[], object]) -> None:
         """Store a question with its turn in one commit, unless it is there; the turn runs later."""
         chat, key = self._chat(), str(message["id"])
         if key in chat.transcript:
@@ -66,7 +67,7 @@ class ChatNotices:
         self._show(chat)
         chat.turns.enqueue(live)
 
-    def _narrate(self, message: JsonObject, noticed: Callable[[], object]) -> None:
+    def _narrate(self, message: UIMessage, noticed: Callable[[], object]) -> None:
         chat = self._chat()
         with chat.transcript.changing():
             if str(message["id"]) not in chat.transcript:
@@ -123,8 +124,8 @@ def _origin(run: RunInfo) -> JsonObject:
     }
 
 
-def _message(key: str, text: str, metadata: JsonObject) -> JsonObject:
-    return {**user_message(key, text), "metadata": metadata}
+def _message(key: str, text: str, metadata: JsonObject) -> UIMessage:
+    return user_message(text, id=key, metadata=metadata)
 
 
 def _last_settled(chat: Chat) -> str | None:

@@ -9,11 +9,11 @@ from ramet.chat.recovery_policy import awaits_client, tool_names
 from ramet.chat.settling import settled_part
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.stream_reader import StreamReader
-from ramet.chat.turn import Message
 from ramet.chat.turn_store import StoredTurn
 from ramet.core.json import JsonObject, loads_object
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.ui_message import UIMessage
 
 _UNDER_WAY = frozenset({tool_parts.INPUT_STREAMING, tool_parts.INPUT_AVAILABLE})
 
@@ -47,13 +47,13 @@ def folded(ports: ChatPorts, stream: StoredStream) -> tuple[Answer, list[JsonObj
     return answer, numbered
 
 
-def partial_message(ports: ChatPorts, turn: StoredTurn) -> Message | None:
+def partial_message(ports: ChatPorts, turn: StoredTurn) -> UIMessage | None:
     """The message of a turn that was cut off, with everything still open; None without content."""
     stream = ports.log.of_turn(turn.turn_id)
     return None if stream is None else folded(ports, stream)[0].message()
 
 
-def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: Message | None) -> bool:
+def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: UIMessage | None) -> bool:
     """Whether an answer has stopped for an approval, or for a tool that the browser executes.
 
     One that was cut in a tool of its own as well has not: it goes on, and asks again after that.
@@ -66,7 +66,7 @@ def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: Message | None
     )
 
 
-def parked(ports: ChatPorts, turn: StoredTurn, partial: Message) -> Message:
+def parked(ports: ChatPorts, turn: StoredTurn, partial: UIMessage) -> UIMessage:
     """The message with nothing left open but the calls that a person or a browser is to answer."""
     names = _page_tools(ports, turn)
 

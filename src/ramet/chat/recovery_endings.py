@@ -12,10 +12,11 @@ from ramet.chat.recovery_losses import Losses, Lost, event_of, question_of
 from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryExhausted, ExhaustedReason
 from ramet.chat.recovery_policy import IncidentStatus
 from ramet.chat.settling import Ending, report_failure, settled, terminal
-from ramet.chat.turn import Message, TurnResult
+from ramet.chat.turn import TurnResult
 from ramet.core.current import working_for
 from ramet.core.failpoints import failpoint
 from ramet.protocol import frames
+from ramet.protocol.ui_message import UIMessage
 
 
 class Endings:
@@ -121,7 +122,7 @@ class Endings:
         self._flag.off(turn.recovery_root)
         self._ended()
 
-    def _store_end(self, lost: Lost, ending: Ending, *, waiting: bool) -> Message | None:
+    def _store_end(self, lost: Lost, ending: Ending, *, waiting: bool) -> UIMessage | None:
         ports, turn = self._ports, lost.turn
         partial = partial_message(ports, turn)
         message = partial and (parked(ports, turn, partial) if waiting else settled(partial))

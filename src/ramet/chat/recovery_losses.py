@@ -17,10 +17,11 @@ from ramet.chat.recovery_policy import (
     incident_id,
     still_to_answer,
 )
-from ramet.chat.turn import Message, TurnResult
+from ramet.chat.turn import TurnResult
 from ramet.chat.turn_store import StoredTurn
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject
+from ramet.protocol.ui_message import UIMessage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Lost:
 
     turn: StoredTurn
     incident: Incident
-    partial: Message | None
+    partial: UIMessage | None
     live: LiveTurn | None = None
     """The turn as it ran in this process, when it was lost in this process."""
     waiters: list[Callable[[TurnResult], object]] = field(default_factory=list)
@@ -105,7 +106,7 @@ class Losses:
         return still_to_answer(self._ports.transcript.all(), question_of(turn), besides=besides)
 
     def context(
-        self, turn: StoredTurn, incident: Incident, partial: Message | None
+        self, turn: StoredTurn, incident: Incident, partial: UIMessage | None
     ) -> ChatRecoveryContext:
         """A lost turn as users are shown it."""
         return ChatRecoveryContext(
@@ -120,7 +121,7 @@ class Losses:
             created_at=turn.created_at,
         )
 
-    def _streamed(self, turn: StoredTurn, partial: Message | None) -> bool:
+    def _streamed(self, turn: StoredTurn, partial: UIMessage | None) -> bool:
         if partial is not None or not self._ports.family.resumes_steps:
             return partial is not None
         stream = self._ports.log.of_turn(turn.turn_id)
@@ -128,7 +129,7 @@ class Losses:
             self._ports.log.page(stream.stream_id, after=-1, limit=1).chunks
         )
 
-    def _keep_going(self, turn: StoredTurn, incident: Incident, partial: Message | None) -> bool:
+    def _keep_going(self, turn: StoredTurn, incident: Incident, partial: UIMessage | None) -> bool:
         ask = self._budgets().should_keep_recovering
         if ask is None:
             return True

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from ramet.chat.turn import Message
+from ramet.protocol.ui_message import UIMessage
 
 RecoveryKind: TypeAlias = Literal["retry", "continue"]
 """Whether a lost turn is run again from its question, or goes on with what it had said."""
@@ -41,9 +41,9 @@ class ChatRecoveryContext:
     attempt: int
     """Counted from 1; begins anew after progress."""
     max_attempts: int
-    messages: Sequence[Message]
+    messages: Sequence[UIMessage]
     """The transcript."""
-    partial: Message | None
+    partial: UIMessage | None
     """What there is of the answer."""
     created_at: int
     """When the turn was accepted, in milliseconds since the epoch."""

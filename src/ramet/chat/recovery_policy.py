@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from ramet.chat.recovery_options import ChatRecovery, ExhaustedReason, RecoveryKind
-from ramet.chat.turn import Message
 from ramet.core.json import JsonObject
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 
 IncidentStatus: TypeAlias = Literal[
     "detected", "scheduled", "attempting", "exhausting", "exhausted", "skipped", "failed"
@@ -141,7 +141,7 @@ def exhaustion(
     return "max_attempts_exceeded" if incident.attempt > budgets.max_attempts else None
 
 
-def awaits_client(message: Message | None, client_tools: Collection[str]) -> bool:
+def awaits_client(message: UIMessage | None, client_tools: Collection[str]) -> bool:
     """Whether the last step of an answer waits for an approval or a tool of the browser."""
     return message is not None and any(
         part.get("state") == tool_parts.APPROVAL_REQUESTED
@@ -154,7 +154,7 @@ def awaits_client(message: Message | None, client_tools: Collection[str]) -> boo
     )
 
 
-def holds_results(message: Message | None) -> bool:
+def holds_results(message: UIMessage | None) -> bool:
     """Whether a partial answer has results of tools, which are never dropped (CR-012)."""
     return message is not None and any(
         tool_parts.tool_call_id(part) is not None and tool_parts.is_settled(part)
@@ -163,7 +163,7 @@ def holds_results(message: Message | None) -> bool:
 
 
 def still_to_answer(
-    transcript: Sequence[Message], question: str | None, *, besides: Collection[str]
+    transcript: Sequence[UIMessage], question: str | None, *, besides: Collection[str]
 ) -> bool:
     """Whether a lost turn's question is there and nothing has come after it (CR-017).
 

@@ -9,15 +9,16 @@ from ramet.chat.live_turn import LiveTurn
 from ramet.chat.turn import TurnResult
 from ramet.chat.turns import TurnRequest
 from ramet.core.ids import Ids
-from ramet.core.json import JsonObject, NotJson, to_json
+from ramet.core.json import NotJson, to_json
 from ramet.core.signals import AbortSignal
 from ramet.errors import InvalidArguments, UnknownModelResult
 from ramet.protocol import frames
 from ramet.protocol.messages import trailing_user_ids, user_message
+from ramet.protocol.ui_message import UIMessage, as_message
 
 ADD_MODES: Final = ("append", "upsert")
 
-Given: TypeAlias = str | Mapping[str, object] | Sequence[Mapping[str, object]]
+Given: TypeAlias = str | UIMessage | Sequence[UIMessage]
 """What a user says: a text, a UI message, or several."""
 
 
@@ -27,7 +28,7 @@ async def run_saved(chat: Chat, messages: Given, signal: AbortSignal | None) -> 
 
 
 async def run_added(
-    chat: Chat, added: Sequence[JsonObject], signal: AbortSignal | None
+    chat: Chat, added: Sequence[UIMessage], signal: AbortSignal | None
 ) -> TurnResult:
     """Store checked messages and run a turn on them."""
     return await chat.turns.result_of(begun(chat, added, signal))
@@ -35,7 +36,7 @@ async def run_added(
 
 def begun(
     chat: Chat,
-    added: Sequence[JsonObject],
+    added: Sequence[UIMessage],
     signal: AbortSignal | None,
     *,
     before: Callable[[LiveTurn], object] | None = None,
@@ -73,7 +74,7 @@ async def run_continued(chat: Chat, signal: AbortSignal | None) -> TurnResult:
     return await chat.turns.result_of(_queued(chat, chat.turns.accept(request), signal))
 
 
-def add_messages(chat: Chat, added: Sequence[JsonObject], *, mode: str, parent: str | None) -> None:
+def add_messages(chat: Chat, added: Sequence[UIMessage], *, mode: str, parent: str | None) -> None:
     """Store checked messages and run nothing (TQ-013).
 
     Raises:
@@ -93,7 +94,7 @@ def add_messages(chat: Chat, added: Sequence[JsonObject], *, mode: str, parent: 
         chat.ports.clients.broadcast_frame(frames.chat_messages(chat.transcript.all()))
 
 
-def checked_message(message: object) -> JsonObject:
+def checked_message(message: object) -> UIMessage:
     """A copy of a UI message that code has given.
 
     Raises:
@@ -106,17 +107,17 @@ def checked_message(message: object) -> JsonObject:
         raise NotJson(f"A message is not JSON: {reprlib.repr(message)} ({error})") from error
     if not isinstance(copied, dict) or not {"id", "role", "parts"} <= copied.keys():
         raise UnknownModelResult(f"A message needs an id, a role and parts: {message!r}")
-    return copied
+    return as_message(copied)
 
 
-def given_messages(given: Given, ids: Ids) -> list[JsonObject]:
+def given_messages(given: Given, ids: Ids) -> list[UIMessage]:
     """What a user says, as messages; empty for an empty text or list.
 
     Raises:
         UnknownModelResult: It is something else.
     """
     if isinstance(given, str):
-        return [user_message(ids.message_id("user_"), given)] if given else []
+        return [user_message(given, id=ids.message_id("user_"))] if given else []
     if isinstance(given, Mapping):
         return [checked_message(given)]
     if not isinstance(given, Sequence):
@@ -132,5 +133,5 @@ def _queued(chat: Chat, live: LiveTurn, signal: AbortSignal | None) -> LiveTurn:
     return live
 
 
-def _ids(messages: Sequence[JsonObject]) -> set[str]:
+def _ids(messages: Sequence[UIMessage]) -> set[str]:
     return {str(message["id"]) for message in messages}

@@ -8,7 +8,7 @@ from ramet.chat.continuation_store import Awaiting
 from ramet.chat.lapsing import lapse
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.ports import ChatPorts
-from ramet.chat.turn import ChatResult, Message, StoredOutcome, TurnOutcome, TurnResult
+from ramet.chat.turn import ChatResult, StoredOutcome, TurnOutcome, TurnResult
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject, NotJson
 from ramet.core.public_errors import public_text
@@ -16,6 +16,7 @@ from ramet.errors import StorageError
 from ramet.protocol import frames
 from ramet.protocol.messages import asks_client, parts_of, with_parts
 from ramet.protocol.parts import settle_parts
+from ramet.protocol.ui_message import UIMessage
 
 UNSTORABLE = "The answer holds JSON that is nested too deeply to be stored"
 NOT_FINISHED = "The tool call was interrupted before it could finish."
@@ -63,19 +64,15 @@ def report_failure(
     ports.context.events.emit("chat:request:failed", {"requestId": request_id, "stage": stage})
 
 
-def partial_message(live: LiveTurn, outcome: TurnOutcome) -> Message | None:
+def partial_message(live: LiveTurn, outcome: TurnOutcome) -> UIMessage | None:
     """The answer as it is to be stored; None when there is nothing to show."""
     message = None if live.answer is None else live.answer.message()
     return message if message is None or outcome == "completed" else settled(message)
 
 
-def settled(message: Message) -> Message:
+def settled(message: UIMessage) -> UIMessage:
     """The message with nothing left open: nobody will go on with it."""
-    parts = message["parts"]
-    open_parts = (
-        [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    )
-    return with_parts(message, settle_parts(open_parts, reason=NOT_FINISHED))
+    return with_parts(message, settle_parts(parts_of(message), reason=NOT_FINISHED))
 
 
 def settled_part(part: JsonObject) -> JsonObject:
@@ -115,8 +112,8 @@ def terminal(
 
 
 def _stored(
-    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None
-) -> tuple[Ending, Message | None]:
+    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: UIMessage | None
+) -> tuple[Ending, UIMessage | None]:
     """Store the end of a turn; an answer that cannot be stored as it is is kept by its texts."""
     try:
         _store(ports, live, ending, message=message)
@@ -129,7 +126,7 @@ def _stored(
     return ending, message
 
 
-def _texts_of(message: Message) -> list[JsonObject]:
+def _texts_of(message: UIMessage) -> list[JsonObject]:
     return [
         {"type": str(part["type"]), "text": str(part.get("text", "")), "state": "done"}
         for part in parts_of(message)
@@ -137,7 +134,7 @@ def _texts_of(message: Message) -> list[JsonObject]:
     ]
 
 
-def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None) -> None:
+def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: UIMessage | None) -> None:
     plan = live.plan
     with ports.transcript.changing():
         if message is not None:
@@ -158,7 +155,7 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message
     ports.log.sweep(ports.runs.bound_requests)
 
 
-def _keep_awaiting(ports: ChatPorts, live: LiveTurn, message: Message | None) -> None:
+def _keep_awaiting(ports: ChatPorts, live: LiveTurn, message: UIMessage | None) -> None:
     """Keep what an answer was asked with that stops to ask a page; but nothing of a run's turn.
 
     What was approved in the answer before and has not run will not run any more.
@@ -194,7 +191,7 @@ def _keep_newest(ports: ChatPorts) -> None:
 
 
 def _result(
-    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: Message | None
+    ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: UIMessage | None
 ) -> TurnResult:
     plan = live.plan
     if message is not None:

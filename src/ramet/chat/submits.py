@@ -13,17 +13,17 @@ from ramet.chat.concurrency import (
 )
 from ramet.chat.live_turn import LiveTurn, OpenSubmit
 from ramet.chat.ports import ChatPorts
-from ramet.chat.turn import Message
 from ramet.chat.turns import Turns
 from ramet.protocol.incoming import ChatRequest
 from ramet.protocol.messages import trailing_user_ids
+from ramet.protocol.ui_message import UIMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSubmit:
     """A question on its way into the chat."""
 
-    messages: Sequence[Message]
+    messages: Sequence[UIMessage]
     """The client's list as it is to be stored."""
     message_ids: Sequence[str]
     """The user messages that the turn answers."""
@@ -109,7 +109,7 @@ class Submits:
             joined=bool(absorbed),
         )
 
-    def _questions(self, frame: ChatRequest, ids: Sequence[str]) -> list[Message]:
+    def _questions(self, frame: ChatRequest, ids: Sequence[str]) -> list[UIMessage]:
         """The questions as they are stored, which may be joined ones; the new ones as they came."""
         known = {str(message["id"]): message for message in frame.messages}
         known.update({str(message["id"]): message for message in self._ports.transcript.some(ids)})

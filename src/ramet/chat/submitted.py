@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from ramet.chat.turn import Message
 from ramet.protocol.reconcile import reconcile
+from ramet.protocol.ui_message import UIMessage
 
 
 def replaced(
-    incoming: Sequence[Message], stored: Sequence[Message], *, asked: Collection[str]
-) -> list[Message]:
+    incoming: Sequence[UIMessage], stored: Sequence[UIMessage], *, asked: Collection[str]
+) -> list[UIMessage]:
     """The transcript when the client's list stands for all of it.
 
     Questions that wait for their answer stay, although the client may not know of them yet: they
@@ -32,7 +32,7 @@ def replaced(
     return [*messages[:place], *kept, *messages[place:]]
 
 
-def added(incoming: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
+def added(incoming: Sequence[UIMessage], stored: Sequence[UIMessage]) -> list[UIMessage]:
     """The messages to store when the server's list is the transcript: never a changed answer."""
     known = {str(message["id"]) for message in stored}
     return [

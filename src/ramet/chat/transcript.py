@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ramet.chat.turn import Message
 from ramet.core.clock import Clock
 from ramet.core.json import NotJson, dumps, loads
 from ramet.protocol.compaction import compact_message
 from ramet.protocol.messages import parts_of
 from ramet.protocol.tool_parts import tool_call_id
+from ramet.protocol.ui_message import UIMessage, as_message
 from ramet.storage import Database, Row
 
 _log = logging.getLogger("ramet.chat")
@@ -80,15 +80,15 @@ class Transcript:
             self._read = {str(row["id"]): self._readable(row) for row in rows}
         return self._read
 
-    def all(self) -> list[Message]:
+    def all(self) -> list[UIMessage]:
         """Every message, in order."""
         return _decoded(self._texts.values())
 
-    def last(self) -> Message | None:
+    def last(self) -> UIMessage | None:
         """The newest message."""
         return _decoded([next(reversed(self._texts.values()))])[0] if self._texts else None
 
-    def until(self, last_id: str | None) -> list[Message]:
+    def until(self, last_id: str | None) -> list[UIMessage]:
         """The messages up to the one with that id; all of them when it is not there."""
         if last_id is None or last_id not in self._texts:
             return self.all()
@@ -99,11 +99,11 @@ class Transcript:
                 break
         return _decoded(texts)
 
-    def some(self, ids: Iterable[str]) -> list[Message]:
+    def some(self, ids: Iterable[str]) -> list[UIMessage]:
         """The messages with these ids that are there, in the order of the ids."""
         return _decoded(self._texts[each] for each in ids if each in self._texts)
 
-    def of_call(self, call_id: str) -> Message | None:
+    def of_call(self, call_id: str) -> UIMessage | None:
         """The newest message that has a tool call."""
         written = dumps(call_id)
         for text in reversed(self._texts.values()):
@@ -148,7 +148,7 @@ class Transcript:
         """Call `watcher` after the next change."""
         self._watchers.append(watcher)
 
-    def put(self, message: Message, *, after: str | None = None) -> None:
+    def put(self, message: UIMessage, *, after: str | None = None) -> None:
         """Store a message: in place if its id is known, else behind `after`, else at the end."""
         message_id, text = str(message["id"]), dumps(compact_message(message))
         if message_id in self._texts:
@@ -161,7 +161,7 @@ class Transcript:
         self._database.run(INSERT, message_id, position, str(message["role"]), text, now)
         self._remember(message_id, text, after)
 
-    def replace(self, messages: Sequence[Message]) -> None:
+    def replace(self, messages: Sequence[UIMessage]) -> None:
         """Make these the transcript: what is not among them is deleted, their order is kept."""
         wanted = [str(message["id"]) for message in messages]
         unwanted = self._texts.keys() - set(wanted)
@@ -228,7 +228,7 @@ class Transcript:
         self._read = texts
 
 
-def _decoded(texts: Iterable[str]) -> list[Message]:
+def _decoded(texts: Iterable[str]) -> list[UIMessage]:
     decoded = loads("[" + ",".join(texts) + "]")
     assert isinstance(decoded, list)
-    return [message for message in decoded if isinstance(message, dict)]
+    return [as_message(message) for message in decoded if isinstance(message, dict)]

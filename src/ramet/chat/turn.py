@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from ramet.core.json import JsonObject, JsonValue
 from ramet.core.signals import AbortSignal
+from ramet.protocol.ui_message import UIMessage
 
 TurnTrigger: TypeAlias = Literal[
     "ws-chat",
@@ -21,9 +22,6 @@ TurnTrigger: TypeAlias = Literal[
 TurnOutcome: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
 StoredOutcome: TypeAlias = TurnOutcome | Literal["recovering"]
 """How a request ended: `recovering` when another goes on with its answer (D4)."""
-
-Message: TypeAlias = JsonObject
-"""A UI message: `{"id", "role", "parts": […], "metadata"?}`."""
 
 Chunk: TypeAlias = Mapping[str, object] | str
 """What a producer gives: a UI message chunk, or a piece of text."""
@@ -44,7 +42,7 @@ class Turn:
     assistant_message_id: str
     """The id that the answer is stored under."""
     trigger: TurnTrigger
-    messages: Sequence[Message]
+    messages: Sequence[UIMessage]
     """The transcript up to the last message that this turn answers."""
     message_ids: Sequence[str] = ()
     """The user messages that the turn answers."""
@@ -89,7 +87,7 @@ class TurnResult:
     status: TurnOutcome
     error: str | None = None
     """The text that clients were shown, for `error`."""
-    message: Message | None = None
+    message: UIMessage | None = None
     """The answer as stored; None when there was nothing to store."""
     continuation: bool = False
 
@@ -99,7 +97,7 @@ class ChatResult:
     """A turn that has produced a message, as `on_chat_response` is told of it."""
 
     request_id: str
-    message: Message
+    message: UIMessage
     status: TurnOutcome
     error: str | None = None
     continuation: bool = False
@@ -113,5 +111,5 @@ class ChatErrorContext:
     trigger: TurnTrigger
     text: str
     """What clients will be shown."""
-    message: Message | None = None
+    message: UIMessage | None = None
     """The partial answer, if there is any."""

@@ -16,21 +16,14 @@ from ramet.chat.repair import ChunkRepair
 from ramet.chat.settling import Ending, final_frame, settle, settled
 from ramet.chat.stalls import RunningTools, StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
-from ramet.chat.turn import (
-    ChatErrorContext,
-    Chunk,
-    Message,
-    StoredOutcome,
-    Turn,
-    TurnProducer,
-    TurnResult,
-)
+from ramet.chat.turn import ChatErrorContext, Chunk, StoredOutcome, Turn, TurnProducer, TurnResult
 from ramet.core.current import within, working_for
 from ramet.core.failpoints import failpoint
 from ramet.core.json import JsonObject, loads_object, without_surrogates
 from ramet.core.public_errors import UNKNOWN_ERROR, public_text
 from ramet.errors import ChunkTooLarge
 from ramet.protocol import chunks, frames
+from ramet.protocol.ui_message import UIMessage
 
 MOST_BYTES_PER_CHARACTER = 4
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -266,7 +259,7 @@ async def _closed_after(given: AsyncIterator[Chunk]) -> AsyncGenerator[AsyncIter
             await given.aclose()
 
 
-def _partial(live: LiveTurn) -> list[Message]:
+def _partial(live: LiveTurn) -> list[UIMessage]:
     """What a producer was lost over, as a message with nothing open; a continuation has it."""
     partial = None if live.answer is None else live.answer.message()
     return [] if partial is None or live.plan.continuation else [settled(partial)]

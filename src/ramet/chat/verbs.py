@@ -20,10 +20,11 @@ from ramet.chat.progress import ReportOutcome, checked_report
 from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryContext
 from ramet.chat.saving import Given, run_continued, run_saved
 from ramet.chat.stream_reader import read_stored_run
-from ramet.chat.turn import ChatErrorContext, ChatResult, Message, TurnResult
+from ramet.chat.turn import ChatErrorContext, ChatResult, TurnResult
 from ramet.core.durations import Duration
 from ramet.core.json import JsonValue
 from ramet.core.signals import AbortSignal
+from ramet.protocol.ui_message import UIMessage
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -61,7 +62,7 @@ class ChatVerbs:
     """Reads a run's items from a stored agent of this class without opening it."""
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[UIMessage]:
         """The transcript: UI messages, in order. What is returned is a copy."""
         return self._ramet_chat.transcript.all()
 
@@ -171,7 +172,7 @@ class ChatVerbs:
 
     def format_agent_tool_input(
         self, input: JsonValue, run: ChildRun
-    ) -> str | Mapping[str, object]:
+    ) -> str | UIMessage | Mapping[str, object]:
         """Give the message that a run begins with, as a text or a UI message; may be async."""
         return default_input(input, run)
 

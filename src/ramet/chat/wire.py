@@ -13,7 +13,6 @@ from ramet.chat.submitted import added, replaced
 from ramet.chat.turns import TurnRequest, Turns
 from ramet.connections.connection import Connection
 from ramet.connections.inbox import Inbox
-from ramet.core.json import JsonObject
 from ramet.core.public_errors import public_text
 from ramet.errors import InvalidOptions, StorageError
 from ramet.protocol import frames
@@ -28,6 +27,7 @@ from ramet.protocol.incoming import (
     ToolResult,
 )
 from ramet.protocol.messages import trailing_user_ids
+from ramet.protocol.ui_message import UIMessage
 
 AT_WORK = "This agent is working on a run for its parent; write again when that has ended."
 
@@ -132,13 +132,13 @@ class ChatWire:
     def _ack(self, connection: Connection, frame: ResumeAck) -> None:
         self._resuming.acknowledged(connection, frame.id)
 
-    def _without_running(self, messages: Sequence[JsonObject]) -> list[JsonObject]:
+    def _without_running(self, messages: Sequence[UIMessage]) -> list[UIMessage]:
         running = {live.plan.assistant_message_id for live in self._turns}
         return [message for message in messages if message["id"] not in running]
 
     def _replaced(
-        self, incoming: list[JsonObject], *, gone: frozenset[str] = frozenset()
-    ) -> list[JsonObject]:
+        self, incoming: list[UIMessage], *, gone: frozenset[str] = frozenset()
+    ) -> list[UIMessage]:
         asked = {message_id for live in self._turns for message_id in live.plan.message_ids}
         return replaced(incoming, self._ports.transcript.all(), asked=asked - gone)
 

@@ -12,6 +12,7 @@ from ramet.core.json import JsonObject, dumps, text_at
 from ramet.errors import CallTimedOut, ClientError, RemoteCallFailed
 from ramet.protocol import types
 from ramet.protocol.messages import trailing_user_ids, user_message
+from ramet.protocol.ui_message import UIMessage
 
 _REQUEST_ID_LENGTH = 8
 
@@ -24,7 +25,7 @@ class Chat:
         link: Link,
         options: ClientOptions,
         *,
-        history: Callable[[], Awaitable[Sequence[JsonObject]]],
+        history: Callable[[], Awaitable[Sequence[UIMessage]]],
     ) -> None:
         self._link = link
         self._options = options
@@ -44,7 +45,7 @@ class Chat:
         }
 
     async def ask(
-        self, asked: str | Sequence[JsonObject], *, body: Mapping[str, object]
+        self, asked: str | Sequence[UIMessage], *, body: Mapping[str, object]
     ) -> ChatReply:
         """Add to the chat and have it answered; see `AgentClient.chat`."""
         ids, transcript = self._options.ids, self.transcript
@@ -55,7 +56,7 @@ class Chat:
             if not transcript.known:
                 transcript.replace([*stored])
         before = transcript.messages
-        new = [user_message(ids.message_id(""), asked)] if isinstance(asked, str) else asked
+        new = [user_message(asked, id=ids.message_id(""))] if isinstance(asked, str) else asked
         transcript.add(new)
         request_id = ids.url_safe(_REQUEST_ID_LENGTH)
         whole = dumps({**body, "messages": transcript.messages, "trigger": "submit-message"})

@@ -8,6 +8,7 @@ from typing import TypeVar
 from ramet.core.json import JsonObject, JsonValue, to_json_strict
 from ramet.errors import InvalidArguments, NotJson
 from ramet.protocol.fields import FieldError, required_messages
+from ramet.protocol.ui_message import UIMessage
 
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ def checked_call(method: str, args: Sequence[object]) -> list[JsonValue]:
     return [_plain(f"Argument {at} of {method!r}", arg) for at, arg in enumerate(args, start=1)]
 
 
-def checked_messages(asked: Sequence[JsonObject]) -> list[JsonObject]:
+def checked_messages(asked: Sequence[UIMessage]) -> list[UIMessage]:
     """Messages to ask, as JSON has them.
 
     Raises:

@@ -20,6 +20,7 @@ from ramet.client.web_socket import WebSocketOpener
 from ramet.core.json import JsonObject, JsonValue, dumps, to_json_strict
 from ramet.errors import ConnectionLost
 from ramet.protocol import types
+from ramet.protocol.ui_message import UIMessage
 
 _CONNECTION_ID_LENGTH = 21
 
@@ -210,13 +211,13 @@ class AgentClient:
         return self._receiver.run_events.add(listener)
 
     @property
-    def messages(self) -> Sequence[JsonObject]:
+    def messages(self) -> Sequence[UIMessage]:
         """The chat as the server sent it last, with what this client has asked since."""
         return self._chat.transcript.messages
 
     async def chat(
         self,
-        asked: str | Sequence[JsonObject],
+        asked: str | Sequence[UIMessage],
         *,
         body: Mapping[str, object] | None = None,
     ) -> ChatReply:

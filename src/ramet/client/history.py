@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from ramet.core.json import JsonObject, NotJson, loads
+from ramet.core.json import NotJson, loads
 from ramet.errors import ConnectionLost
+from ramet.protocol.ui_message import UIMessage, as_message
 
 _NOT_FOUND = 404
 
 
 async def stored_messages(
     url: str, headers: Mapping[str, str], *, seconds: float
-) -> list[JsonObject]:
+) -> list[UIMessage]:
     """The messages at a `get-messages` URL; none when the server has none to give.
 
     Raises:
@@ -31,7 +32,7 @@ async def stored_messages(
         raise ConnectionLost(f"Cannot get the messages from {url}: {error}") from error
     if not isinstance(messages, list):
         raise ConnectionLost(f"Cannot get the messages from {url}: the answer is no list")
-    return [message for message in messages if isinstance(message, dict)]
+    return [as_message(message) for message in messages if isinstance(message, dict)]
 
 
 def _get(request: Request, seconds: float) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks, tool_parts
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 
 _TEXTS: Final = frozenset({"text", "reasoning"})
 _STREAMING, _GIVEN, _ASKED, _APPROVED, _SETTLED = (
@@ -22,7 +23,7 @@ _STREAMING, _GIVEN, _ASKED, _APPROVED, _SETTLED = (
 
 
 def missed_chunks(
-    came: JsonObject, whole: JsonObject, *, part_ids: Mapping[str, str]
+    came: UIMessage, whole: UIMessage, *, part_ids: Mapping[str, str]
 ) -> list[JsonObject]:
     """Give chunks that make the message as it came into the whole one.
 

@@ -12,6 +12,7 @@ from ramet.core.json import JsonObject, dumps, loads_object, text_at
 from ramet.protocol import chunks
 from ramet.protocol.messages import text_of
 from ramet.protocol.parts import MessageFold
+from ramet.protocol.ui_message import UIMessage
 
 OutcomeStatus: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
 
@@ -30,7 +31,7 @@ class ChatOutcome:
     request_id: str
     """The request that was answered: that of the last turn, when others were lost on the way."""
     status: OutcomeStatus
-    message: JsonObject | None
+    message: UIMessage | None
     """The assistant's message, as far as it came; None when nothing of it came."""
     error: str | None
     """What the server said, when it failed."""
@@ -40,7 +41,7 @@ class ChatOutcome:
     @property
     def text(self) -> str:
         """The text of the message; empty without one."""
-        return "" if self.message is None else text_of(self.message)
+        return text_of(self.message)
 
 
 class Answer:
@@ -64,7 +65,7 @@ class Answer:
         self._part_ids: dict[str, str] = {}
 
     @property
-    def message(self) -> JsonObject:
+    def message(self) -> UIMessage:
         """The message as far as it came."""
         return self._fold.message()
 
@@ -89,7 +90,7 @@ class Answer:
             self.message_ids = tuple(str(each) for each in answered)
         self._settle("error" if error is not None else named, self.message, error)
 
-    def end_with(self, message: JsonObject | None) -> None:
+    def end_with(self, message: UIMessage | None) -> None:
         """End with the message that the server has stored; its chunks are made from that."""
         if message is not None:
             for chunk in missed_chunks(self.message, message, part_ids=self._part_ids):
@@ -105,7 +106,7 @@ class Answer:
         self._fold.apply(chunk)
         self.chunks.put(chunk, size)
 
-    def _settle(self, status: OutcomeStatus, message: JsonObject, error: str | None) -> None:
+    def _settle(self, status: OutcomeStatus, message: UIMessage, error: str | None) -> None:
         self.chunks.end()
         self.outcome.succeed(
             ChatOutcome(
@@ -142,7 +143,7 @@ class ChatReply:
         return self._answer.request_id
 
     @property
-    def message(self) -> JsonObject:
+    def message(self) -> UIMessage:
         """The assistant's message, as far as it came."""
         return self._answer.message
 

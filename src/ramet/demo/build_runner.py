@@ -8,7 +8,6 @@ from ramet.demo.command_output import CommandOutput
 from ramet.demo.leashed_command import leashed
 from ramet.demo.stage import Staged
 from ramet.demo.tasks import Task
-from ramet.protocol.messages import text_of
 
 
 class BuildRunner(Staged, ramet.AIChatAgent[JsonObject | None]):
@@ -24,7 +23,7 @@ class BuildRunner(Staged, ramet.AIChatAgent[JsonObject | None]):
 
     async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[str]:
         """Run the task that the last message names; nothing that is written here is a command."""
-        asked = loads_object(text_of(turn.messages[-1])) or {}
+        asked = loads_object(ramet.text_of(turn.messages[-1])) or {}
         task = self.stage.tasks.get(str(asked.get("task")))
         if task is None:
             yield f"I run one of these and nothing else: {', '.join(self.stage.tasks)}."
@@ -67,7 +66,7 @@ class BuildRunner(Staged, ramet.AIChatAgent[JsonObject | None]):
 
     def get_agent_tool_summary(self, run_id: str, output: object) -> str:
         """The report, as people and models read it."""
-        return text_of(self.agent_tool_child_run(run_id).messages[-1])
+        return ramet.text_of(self.agent_tool_child_run(run_id).messages[-1])
 
 
 def _report(task: Task, code: int, output: CommandOutput) -> str:

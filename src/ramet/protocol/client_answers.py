@@ -20,7 +20,7 @@ _STEP_START: Final = "step-start"
 FAILED: Final = "The tool failed in the browser."
 
 
-def call_part(message: Mapping[str, JsonValue], tool_call_id: str) -> JsonObject | None:
+def call_part(message: Mapping[str, object], tool_call_id: str) -> JsonObject | None:
     """The part of a message that stands for a tool call."""
     for part in parts_of(message):
         if tool_parts.tool_call_id(part) == tool_call_id:
@@ -47,7 +47,7 @@ def answer_chunk(
     return chunks.tool_approval_response(str(approval_id), approved=True)
 
 
-def last_step_is_answered(message: Mapping[str, JsonValue] | None) -> bool:
+def last_step_is_answered(message: Mapping[str, object] | None) -> bool:
     """Whether an answer's last step has tool calls, and each is settled or approved (AC-002)."""
     if message is None or message.get("role") != "assistant":
         return False
@@ -63,7 +63,7 @@ def _result(answer: ToolResult) -> JsonObject:
     return chunks.tool_output_available(answer.tool_call_id, answer.output)
 
 
-def _last_step(message: Mapping[str, JsonValue]) -> Sequence[JsonObject]:
+def _last_step(message: Mapping[str, object]) -> Sequence[JsonObject]:
     """The parts of the last step that has tool calls, and what follows it."""
     step: list[JsonObject] = []
     for part in reversed(parts_of(message)):

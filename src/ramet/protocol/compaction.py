@@ -5,6 +5,7 @@ from typing import Final
 from ramet.core.json import JsonObject, JsonValue, dump_bytes, dumps
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.ui_message import UIMessage
 
 LIMIT_BYTES: Final = 1_800_000
 
@@ -14,7 +15,7 @@ _KEPT_OUTPUT: Final = 500
 _KEPT_TEXT: Final = 500
 
 
-def compact_message(message: JsonObject, *, limit_bytes: int = LIMIT_BYTES) -> JsonObject:
+def compact_message(message: UIMessage, *, limit_bytes: int = LIMIT_BYTES) -> UIMessage:
     """Give a message that fits into `limit_bytes` of JSON, as far as shortening can make it fit.
 
     First an assistant's tool outputs are shortened, all that are long, and their calls named in
@@ -31,7 +32,7 @@ def compact_message(message: JsonObject, *, limit_bytes: int = LIMIT_BYTES) -> J
     return _with_short_texts(compacted, excess) if excess > 0 else compacted
 
 
-def _with_short_outputs(message: JsonObject) -> JsonObject:
+def _with_short_outputs(message: UIMessage) -> UIMessage:
     parts = [_with_short_output(part) for part in parts_of(message)]
     calls = [
         tool_parts.tool_call_id(new)
@@ -52,7 +53,7 @@ def _with_short_output(part: JsonObject) -> JsonObject:
     return {**part, "output": f"{text[:_KEPT_OUTPUT]}… [shortened: it had {size} bytes]"}
 
 
-def _with_short_texts(message: JsonObject, excess: int) -> JsonObject:
+def _with_short_texts(message: UIMessage, excess: int) -> UIMessage:
     parts, places = parts_of(message), list[JsonValue]()
     excess += len('"metadata":{"compactedTextParts":[]},')
     for place, part in enumerate(parts):
@@ -68,7 +69,7 @@ def _with_short_texts(message: JsonObject, excess: int) -> JsonObject:
     return _noted(with_parts(message, parts), "compactedTextParts", places)
 
 
-def _noted(message: JsonObject, key: str, names: list[JsonValue]) -> JsonObject:
+def _noted(message: UIMessage, key: str, names: list[JsonValue]) -> UIMessage:
     if not names:
         return message
     metadata = message.get("metadata")
@@ -79,5 +80,5 @@ def _noted(message: JsonObject, key: str, names: list[JsonValue]) -> JsonObject:
     return {**message, "metadata": {**known, key: [*before, *added]}}
 
 
-def _size(value: JsonValue) -> int:
+def _size(value: object) -> int:
     return len(dump_bytes(value))

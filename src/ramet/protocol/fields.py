@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, TypeGuard
 
 from ramet.core.json import JsonObject, JsonValue, fits_json
+from ramet.protocol.ui_message import UIMessage, as_message
 
 ROLES: Final = ("system", "user", "assistant")
 
@@ -46,7 +47,7 @@ def optional_flag(frame: Mapping[str, JsonValue], key: str) -> bool:
     return frame.get(key) is not None and required_flag(frame, key)
 
 
-def required_messages(frame: Mapping[str, JsonValue], key: str) -> list[JsonObject]:
+def required_messages(frame: Mapping[str, JsonValue], key: str) -> list[UIMessage]:
     """Read a list of UI messages, each with an id, a role and typed parts."""
     value = frame.get(key)
     if not isinstance(value, list):
@@ -69,7 +70,7 @@ def optional_tools(frame: Mapping[str, JsonValue], key: str) -> list[JsonObject]
     return tools
 
 
-def _message(value: JsonValue, where: str) -> JsonObject:
+def _message(value: JsonValue, where: str) -> UIMessage:
     if not isinstance(value, dict):
         raise FieldError(f'"{where}" must be an object.')
     if not is_id(value.get("id")):
@@ -79,7 +80,7 @@ def _message(value: JsonValue, where: str) -> JsonObject:
     parts = value.get("parts")
     if not isinstance(parts, list) or not all(map(_is_part, parts)):
         raise FieldError(f'"{where}.parts" must be a list of objects with a "type".')
-    return value
+    return as_message(value)
 
 
 def _is_part(value: JsonValue) -> bool:

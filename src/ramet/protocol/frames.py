@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from ramet.core.json import JsonObject, JsonValue, dumps
+from ramet.core.json import JsonObject, dumps
 from ramet.protocol import types
 
 Outcome: TypeAlias = Literal["completed", "error", "aborted", "skipped", "recovering"]
@@ -120,7 +120,7 @@ class ChatChunkEnvelope:
         return f"{self._head}{dumps(body)}{self._tail}{seq}}}"
 
 
-def chat_messages(messages: Sequence[Mapping[str, JsonValue]], *, connect: bool = False) -> str:
+def chat_messages(messages: Sequence[Mapping[str, object]], *, connect: bool = False) -> str:
     """Carry the whole transcript; `connect` only in the greeting of a new connection."""
     frame: dict[str, object] = {"type": types.CHAT_MESSAGES, "messages": messages}
     if connect:
@@ -163,7 +163,7 @@ def stream_resume_none(*, reason: NothingReason | None = None, probe_id: str | N
     return _chat_frame(types.STREAM_RESUME_NONE, reason=reason, probeId=probe_id)
 
 
-def message_updated(message: Mapping[str, JsonValue]) -> str:
+def message_updated(message: Mapping[str, object]) -> str:
     """Replace one message of the transcript."""
     return dumps({"type": types.MESSAGE_UPDATED, "message": message})
 

@@ -16,6 +16,7 @@ from ramet.protocol.fields import (
     required_id,
     required_messages,
 )
+from ramet.protocol.ui_message import UIMessage
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
 ToolResultState: TypeAlias = Literal["output-available", "output-error"]
@@ -50,7 +51,7 @@ class ChatRequest:
     """
 
     id: str
-    messages: list[JsonObject]
+    messages: list[UIMessage]
     trigger: Trigger
     client_tools: list[JsonObject] | None
     body: JsonObject
@@ -60,7 +61,7 @@ class ChatRequest:
 class ChatMessagesPush:
     """A transcript that a client has changed by itself."""
 
-    messages: list[JsonObject]
+    messages: list[UIMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

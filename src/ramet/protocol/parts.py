@@ -14,6 +14,7 @@ from ramet.protocol.part_edits import (
     keys_of,
     with_metadata,
 )
+from ramet.protocol.ui_message import UIMessage
 
 
 def apply_chunk_to_parts(parts: Sequence[JsonObject], chunk: ChunkObject) -> list[JsonObject]:
@@ -90,9 +91,9 @@ class MessageFold:
         """Give the parts as they are now; later chunks do not change them."""
         return [{**part} for part in self._parts.snapshot()]
 
-    def message(self) -> JsonObject:
+    def message(self) -> UIMessage:
         """Give the whole message as it is now; later chunks do not change it."""
-        message: JsonObject = {"id": self.message_id, "role": "assistant", "parts": [*self.parts()]}
+        message: UIMessage = {"id": self.message_id, "role": "assistant", "parts": self.parts()}
         if self._metadata:
             message["metadata"] = self.metadata
         return message

@@ -1,14 +1,15 @@
 """Matches the transcript a client sends to the stored one, so that neither loses to the other."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ramet.core.json import JsonObject, JsonValue, dumps
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import normalise_tool_inputs, parts_of, with_parts
+from ramet.protocol.ui_message import UIMessage
 
-_Keys: TypeAlias = Callable[[Mapping[str, JsonValue]], Iterable[Hashable]]
+_Keys: TypeAlias = Callable[[UIMessage], Iterable[Hashable]]
 
 _STEP_START: Final = "step-start"
 _SHOWN_ONLY: Final = frozenset({"state", "providerMetadata"})
@@ -24,12 +25,12 @@ class Reconciled:
         absent_ids: Stored messages that the client no longer has.
     """
 
-    messages: list[JsonObject]
-    changed: list[JsonObject]
+    messages: list[UIMessage]
+    changed: list[UIMessage]
     absent_ids: list[str]
 
 
-def reconcile(incoming: Sequence[JsonObject], stored: Sequence[JsonObject]) -> Reconciled:
+def reconcile(incoming: Sequence[UIMessage], stored: Sequence[UIMessage]) -> Reconciled:
     """Match incoming messages to stored ones, each stored one at most once.
 
     An assistant message is matched by id, else by a tool call (id, tool and input agree), else by
@@ -62,11 +63,11 @@ def reconcile(incoming: Sequence[JsonObject], stored: Sequence[JsonObject]) -> R
     )
 
 
-def _last_of_each_id(messages: Iterable[JsonObject]) -> list[JsonObject]:
+def _last_of_each_id(messages: Iterable[UIMessage]) -> list[UIMessage]:
     return list({str(message.get("id")): message for message in messages}.values())
 
 
-def _matches(incoming: Sequence[JsonObject], stored: Sequence[JsonObject]) -> dict[int, int]:
+def _matches(incoming: Sequence[UIMessage], stored: Sequence[UIMessage]) -> dict[int, int]:
     """Pair places in both lists: all equal ids first, then tool calls, then content."""
     matches: dict[int, int] = {}
     for keys in (_id_keys, _call_keys, _content_keys):
@@ -83,9 +84,7 @@ def _matches(incoming: Sequence[JsonObject], stored: Sequence[JsonObject]) -> di
     return matches
 
 
-def _places(
-    stored: Sequence[JsonObject], keys: _Keys, taken: set[int]
-) -> dict[Hashable, list[int]]:
+def _places(stored: Sequence[UIMessage], keys: _Keys, taken: set[int]) -> dict[Hashable, list[int]]:
     places: dict[Hashable, list[int]] = {}
     for at, message in enumerate(stored):
         for key in keys(message) if at not in taken else ():
@@ -93,11 +92,11 @@ def _places(
     return places
 
 
-def _id_keys(message: Mapping[str, JsonValue]) -> Iterable[Hashable]:
+def _id_keys(message: UIMessage) -> Iterable[Hashable]:
     return [str(message.get("id"))]
 
 
-def _call_keys(message: Mapping[str, JsonValue]) -> Iterable[Hashable]:
+def _call_keys(message: UIMessage) -> Iterable[Hashable]:
     if message.get("role") != "assistant":
         return []
     calls = [(tool_parts.tool_call_id(part), part) for part in parts_of(message)]
@@ -108,7 +107,7 @@ def _call_keys(message: Mapping[str, JsonValue]) -> Iterable[Hashable]:
     ]
 
 
-def _content_keys(message: Mapping[str, JsonValue]) -> Iterable[Hashable]:
+def _content_keys(message: UIMessage) -> Iterable[Hashable]:
     if message.get("role") != "assistant":
         return []
     content = [_content(part) for part in parts_of(message) if part.get("type") != _STEP_START]
@@ -127,7 +126,7 @@ def _canonical(value: JsonValue) -> str:
     return dumps(value)
 
 
-def _merged(message: JsonObject, stored: JsonObject) -> JsonObject:
+def _merged(message: UIMessage, stored: UIMessage) -> UIMessage:
     if message.get("role") != "assistant" or stored.get("role") != "assistant":
         return message
     calls = {tool_parts.tool_call_id(part): part for part in parts_of(stored)}
@@ -137,7 +136,7 @@ def _merged(message: JsonObject, stored: JsonObject) -> JsonObject:
         return stored
     changed = any(new is not old for new, old in zip(kept, parts, strict=True))
     merged = with_parts(message, kept) if changed else message
-    return {**merged, "id": stored.get("id")}
+    return {**merged, "id": stored["id"]}
 
 
 def _was_cut(parts: Sequence[JsonObject], kept: Sequence[JsonObject]) -> bool:
@@ -160,12 +159,12 @@ def _further(part: JsonObject, stored: JsonObject | None) -> JsonObject:
     return stored if ahead else part
 
 
-def _settled_calls(message: JsonObject) -> list[str]:
+def _settled_calls(message: UIMessage) -> list[str]:
     calls = [(tool_parts.tool_call_id(part), part) for part in parts_of(message)]
     return [call for call, part in calls if call is not None and tool_parts.is_settled(part)]
 
 
-def _only_repeats(message: JsonObject, settled: set[str]) -> bool:
+def _only_repeats(message: UIMessage, settled: set[str]) -> bool:
     if message.get("role") != "assistant":
         return False
     parts = [part for part in parts_of(message) if part.get("type") != _STEP_START]

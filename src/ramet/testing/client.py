@@ -1,11 +1,15 @@
 """An in-memory client that speaks the wire, for tests without a socket."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from ramet.connections.link import ClientLink
 from ramet.connections.outbox import Close
-from ramet.core.json import JsonObject, dumps, loads_object
+from ramet.core.json import dumps, loads_object
 from ramet.host.host import Host
+
+Frame: TypeAlias = dict[str, Any]
+"""A frame of the wire, as JSON has it."""
 
 
 class TestClient:
@@ -17,7 +21,7 @@ class TestClient:
         self.link = link
         self._host = host
         self._settle = settle
-        self.frames: list[JsonObject] = []
+        self.frames: list[Frame] = []
         """Every JSON frame received, in order."""
         self.texts: list[str] = []
         """The same frames as they came, with those that are no JSON objects."""
@@ -31,7 +35,7 @@ class TestClient:
         """The connection id."""
         return self.link.id
 
-    async def send(self, frame: JsonObject | str | bytes) -> None:
+    async def send(self, frame: Frame | str | bytes) -> None:
         """Send a frame and let the agent work until it has nothing left to do."""
         message = frame if isinstance(frame, str | bytes) else dumps(frame)
         self._host.receive(self.link, message)
@@ -48,7 +52,7 @@ class TestClient:
                 self._take(item)
         return took
 
-    async def wait_for(self, wanted: Callable[[JsonObject], bool]) -> JsonObject:
+    async def wait_for(self, wanted: Callable[[Frame], bool]) -> Frame:
         """The first frame, received already or now, that is wanted.
 
         Raises:
@@ -59,7 +63,7 @@ class TestClient:
         assert found is not None, f"No such frame among {[f.get('type') for f in self.frames]}"
         return found
 
-    def of_type(self, frame_type: str) -> list[JsonObject]:
+    def of_type(self, frame_type: str) -> list[Frame]:
         """The frames received so far of one type."""
         return [frame for frame in self.frames if frame.get("type") == frame_type]
 

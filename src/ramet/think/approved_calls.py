@@ -9,13 +9,14 @@ from ramet.core.current import current
 from ramet.core.json import JsonObject
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 from ramet.think.call_runner import CallRunner
 from ramet.think.step_store import StoredStep
 from ramet.think.tool_outcome import INTERRUPTED_TOOL, PlannedCall, ToolOutcome, failed, recalled
 from ramet.think.toolbox import Toolbox
 
 
-def approved_calls(message: JsonObject, steps: Sequence[StoredStep]) -> list[PlannedCall]:
+def approved_calls(message: UIMessage, steps: Sequence[StoredStep]) -> list[PlannedCall]:
     """The calls of an answer that were approved and have not run, as the model made them."""
     native = {
         wire_id: call

@@ -29,6 +29,7 @@ from ramet.chat.settling import NOT_FINISHED
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol import tool_parts
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 from ramet.think.step_store import StoredStep
 from ramet.think.tool_outcome import wire_output
 
@@ -42,7 +43,7 @@ Steps: TypeAlias = Mapping[str, Sequence[StoredStep]]
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    message: JsonObject
+    message: UIMessage
     steps: Sequence[StoredStep]
     native: Sequence[ModelMessage]
 
@@ -53,7 +54,7 @@ class History:
     def __init__(self) -> None:
         self._told: dict[str, _Told] = {}
 
-    def tell(self, messages: Iterable[JsonObject], steps: Steps) -> list[ModelMessage]:
+    def tell(self, messages: Iterable[UIMessage], steps: Steps) -> list[ModelMessage]:
         """What `model_history` gives for the messages and their steps."""
         told: dict[str, _Told] = {}
         for message in messages:
@@ -67,7 +68,7 @@ class History:
         return _ready([each for known in told.values() for each in known.native])
 
 
-def model_history(messages: Iterable[JsonObject], steps: Steps) -> list[ModelMessage]:
+def model_history(messages: Iterable[UIMessage], steps: Steps) -> list[ModelMessage]:
     """What the model is told of the chat so far, ready to be sent: it ends with a request.
 
     An answer whose steps are stored and still say what its parts say is told as the model said it;
@@ -77,7 +78,7 @@ def model_history(messages: Iterable[JsonObject], steps: Steps) -> list[ModelMes
     return History().tell(messages, steps)
 
 
-def _native(message: JsonObject, stored: Sequence[StoredStep]) -> list[ModelMessage]:
+def _native(message: UIMessage, stored: Sequence[StoredStep]) -> list[ModelMessage]:
     complete = answered_steps(message, stored)
     if complete and says_the_same(message, complete):
         return list(native_messages(complete))
@@ -102,7 +103,7 @@ def native_messages(steps: Iterable[StoredStep]) -> Iterator[ModelMessage]:
             yield ModelRequest(parts=[*returns, *others])
 
 
-def answered_steps(message: JsonObject, steps: Sequence[StoredStep]) -> Sequence[StoredStep]:
+def answered_steps(message: UIMessage, steps: Sequence[StoredStep]) -> Sequence[StoredStep]:
     """The steps behind an answer, with the results that its message has of calls left open.
 
     So it is with the tools of a page, and with calls that a person has refused.
@@ -129,7 +130,7 @@ def _result_outside(call: ToolCallPart, part: JsonObject | None) -> ModelRequest
     return ModelRequest(parts=results) if results else None
 
 
-def says_the_same(message: JsonObject, steps: Sequence[StoredStep]) -> bool:
+def says_the_same(message: UIMessage, steps: Sequence[StoredStep]) -> bool:
     """Whether a message still has the texts, tool calls and outputs of the steps behind it.
 
     Text and outputs that were shortened to fit on disk count as unchanged.
@@ -148,7 +149,7 @@ def says_the_same(message: JsonObject, steps: Sequence[StoredStep]) -> bool:
     )
 
 
-def messages_of(message: JsonObject) -> list[ModelMessage]:
+def messages_of(message: UIMessage) -> list[ModelMessage]:
     """A message of the transcript as messages to or from a model.
 
     Reasoning is left out: a model takes its own only with the provider's signature.
@@ -246,7 +247,7 @@ def _text_of(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def _shortened(message: JsonObject) -> Mapping[str, Sequence[JsonValue]]:
+def _shortened(message: UIMessage) -> Mapping[str, Sequence[JsonValue]]:
     metadata = message.get("metadata")
     noted = metadata if isinstance(metadata, dict) else {}
     keys = ("compactedToolOutputs", "compactedTextParts")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ramet.chat.feature import Chat
 from ramet.chat.notices import ChatNotices
-from ramet.core.json import JsonObject
+from ramet.protocol.ui_message import UIMessage
 from ramet.think.submissions import Submissions
 
 
@@ -15,7 +15,7 @@ class ThinkNotices(ChatNotices):
         super().__init__(chat)
         self._submissions = submissions
 
-    async def ask(self, message: JsonObject, *, noticed: Callable[[], object]) -> None:
+    async def ask(self, message: UIMessage, *, noticed: Callable[[], object]) -> None:
         """Submit a question, once for each key; it is answered when no turn runs (AT-273)."""
         key, metadata = str(message["id"]), message["metadata"]
         await self._submissions().submit([message], submission_id=None, key=key, metadata=metadata)

@@ -19,7 +19,7 @@ from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.overlap import Overlap
 from ramet.chat.runtime import ChatRuntime
 from ramet.chat.schema import CHAT_MIGRATIONS
-from ramet.chat.turn import Chunk, Message, Turn
+from ramet.chat.turn import Chunk, Turn
 from ramet.connections.rpc import RpcTable
 from ramet.core.json import JsonObject
 from ramet.core.threads import in_thread
@@ -27,6 +27,7 @@ from ramet.errors import ConfigurationError
 from ramet.protocol import chunks
 from ramet.protocol.messages import parts_of, with_parts
 from ramet.protocol.parts import apply_chunk_to_parts
+from ramet.protocol.ui_message import UIMessage
 from ramet.storage import Schema, combined
 from ramet.think.approved_calls import approved_calls, known_results, run_approved
 from ramet.think.call_runner import CallRunner
@@ -178,7 +179,7 @@ class ThinkRuntime(ChatRuntime):
         return steps
 
     async def _run_approved(
-        self, turn: Turn, transcript: list[Message], toolbox: Toolbox
+        self, turn: Turn, transcript: list[UIMessage], toolbox: Toolbox
     ) -> AsyncGenerator[JsonObject]:
         """Run what a person has approved of the answer that goes on; its message takes the ends."""
         answer_id = turn.assistant_message_id
@@ -205,7 +206,7 @@ class ThinkRuntime(ChatRuntime):
         turn.under_way.clear()
 
     def _history(
-        self, turn: Turn, transcript: Sequence[Message], begun: Sequence[StoredStep]
+        self, turn: Turn, transcript: Sequence[UIMessage], begun: Sequence[StoredStep]
     ) -> list[ModelMessage]:
         self._steps.keep_only(self.chat.expects)
         ids = [str(message["id"]) for message in transcript]

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from ramet.core.json import JsonObject, dumps, loads, loads_or_raw
+from ramet.core.json import dumps, loads, loads_or_raw
+from ramet.protocol.ui_message import UIMessage, as_message
 from ramet.storage import Database, Migration, Row
 from ramet.think.submission_records import EndStatus, Submission
 
@@ -111,7 +112,7 @@ class SubmissionStore:
         """One submission by its idempotency key."""
         return _or_none(self._database.one(OF_KEY, key))
 
-    def messages(self, submission_id: str) -> list[JsonObject] | None:
+    def messages(self, submission_id: str) -> list[UIMessage] | None:
         """The messages of a submission; None when what is stored cannot be read."""
         row = self._database.one(MESSAGES, submission_id)
         try:
@@ -124,7 +125,7 @@ class SubmissionStore:
         whole = len(messages) == len(stored) and all(
             {"id", "role", "parts"} <= message.keys() for message in messages
         )
-        return messages if whole and messages else None
+        return [as_message(message) for message in messages] if whole and messages else None
 
     def first_pending(self) -> Submission | None:
         """The one that has waited longest."""

@@ -18,6 +18,7 @@ from ramet.errors import InvalidArguments
 from ramet.fibers.policy import check_id
 from ramet.protocol import frames
 from ramet.protocol.messages import trailing_user_ids
+from ramet.protocol.ui_message import UIMessage
 from ramet.think.submission_records import (
     UNREADABLE,
     End,
@@ -194,7 +195,7 @@ class Submissions:
     async def _add(
         self,
         submission_id: str,
-        messages: list[JsonObject],
+        messages: list[UIMessage],
         *,
         key: str | None,
         metadata: str | None,
@@ -251,7 +252,7 @@ class Submissions:
         # One that stood still and was overtaken is told as aborted, but recorded with the reason.
         return self._interrupted.recorded(request_id) or end if end.status == "aborted" else end
 
-    def _apply(self, submission_id: str, messages: list[JsonObject], plan: TurnPlan) -> None:
+    def _apply(self, submission_id: str, messages: list[UIMessage], plan: TurnPlan) -> None:
         """Add the messages in the transaction that records the turn (SB-007)."""
         transcript = self._chat.transcript
         for message in messages:

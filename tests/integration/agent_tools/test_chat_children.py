@@ -11,6 +11,7 @@ import ramet
 from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness
 from tests.integration.agent_tools.children import Parent, events
 from tests.integration.agent_tools.conftest import event_of, kinds, numbers
@@ -183,7 +184,7 @@ async def test_cancelling_the_parents_call_reaches_the_grandchild(harness: Harne
 async def test_a_run_id_answers_only_the_question_of_its_turn(harness: Harness) -> None:
     asker = await harness.agent(Asker, "a")
     for question in ("first", "second"):
-        message: JsonObject = {"id": question, "role": "user", "parts": []}
+        message: UIMessage = {"id": question, "role": "user", "parts": []}
         await asker.save_messages([*asker.messages, message])
         await harness.settle()
 

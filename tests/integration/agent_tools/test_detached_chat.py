@@ -42,7 +42,7 @@ class Asker(ramet.AIChatAgent):
 
     async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[str]:
         parent = await self.parent_agent(ChatBoss)
-        await parent.save_messages([user_message("q", "from below")])
+        await parent.save_messages([user_message("from below", id="q")])
         yield "asked"
 
 
@@ -82,7 +82,7 @@ class ChatBoss(Told, ramet.AIChatAgent):
 
     async def answers_itself(self, run: ramet.RunInfo, result: ramet.RunResult[object]) -> None:
         """A callback that runs a turn and waits for it."""
-        await self.save_messages([user_message("own", f"It is {result.status}")])
+        await self.save_messages([user_message(f"It is {result.status}", id="own")])
         self.log.append("called back")
 
     def format_detached_completion(
@@ -153,7 +153,7 @@ class Room:
         """Have a turn begin, and go on as far as it goes."""
         boss = await self.boss()
         boss._ramet.context.background.start(
-            boss.save_messages([user_message(message_id, text)]), name="ask"
+            boss.save_messages([user_message(text, id=message_id)]), name="ask"
         )
         await self.harness.settle()
 

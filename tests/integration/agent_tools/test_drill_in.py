@@ -12,6 +12,7 @@ import ramet
 from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject
 from ramet.protocol.messages import text_of
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness, TestClient
 from ramet.testing.scripted_model import Gate, ScriptedModel
 from tests.integration.agent_tools.conftest import kinds
@@ -134,10 +135,10 @@ class Scene:
         found = endings(self.inside, request_id)
         return found[0] if found else None
 
-    async def transcript(self) -> list[JsonObject]:
+    async def transcript(self) -> list[UIMessage]:
         """The child's messages."""
         agent: Any = await self.harness.agent(Parent, "p", self.sub)
-        messages: list[JsonObject] = agent.messages
+        messages: list[UIMessage] = agent.messages
         return messages
 
     async def texts(self) -> list[str]:
@@ -306,7 +307,7 @@ async def test_a_transcript_that_a_page_has_changed_is_not_taken_while_it_works(
     harness: Harness, child: Child
 ) -> None:
     scene = await Scene(harness, child).begin()
-    pushed: list[JsonObject] = [user("u7", "smuggled")]
+    pushed = [user("u7", "smuggled")]
     await scene.inside.send({"type": "cf_agent_chat_messages", "messages": [*pushed]})
     scene.open()
     await harness.settle()

@@ -64,7 +64,7 @@ async def test_a_result_that_cannot_be_stored_ends_its_run_all_the_same(
         (row,) = h.rows(Parent, "p", "SELECT status FROM cf_agent_tool_runs")
         assert row["status"] == result.status
         client = await h.connect(Parent, "p")
-        kinds = [f["event"]["kind"] for f in client.of_type("agent-tool-event")]  # type: ignore[index, call-overload] # JSON
+        kinds = [f["event"]["kind"] for f in client.of_type("agent-tool-event")]
         assert kinds[-1] in {"finished", "error"}
 
 

@@ -8,6 +8,7 @@ from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import ChatErrorContext, ChatResult, Turn
 from ramet.core.json import JsonObject, dumps, loads_object
 from ramet.protocol import types
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing.client import TestClient
 
 END = object()
@@ -44,12 +45,12 @@ class Fed(AIChatAgent[object]):
             self.feed.put_nowait(item)
 
 
-def user(message_id: str, text: str) -> JsonObject:
+def user(message_id: str, text: str) -> UIMessage:
     """A user's message."""
     return {"id": message_id, "role": "user", "parts": [{"type": "text", "text": text}]}
 
 
-def assistant(message_id: str, *parts: JsonObject) -> JsonObject:
+def assistant(message_id: str, *parts: JsonObject) -> UIMessage:
     """An assistant's message."""
     return {"id": message_id, "role": "assistant", "parts": list(parts)}
 
@@ -59,7 +60,7 @@ def said(text: str) -> JsonObject:
     return {"type": "text", "text": text, "state": "done"}
 
 
-def request(request_id: str, messages: Iterable[JsonObject], **body: object) -> JsonObject:
+def request(request_id: str, messages: Iterable[UIMessage], **body: object) -> JsonObject:
     """The frame of a chat request."""
     text = dumps({"messages": list(messages), "trigger": "submit-message", **body})
     return {"type": types.CHAT_REQUEST, "id": request_id, "init": {"method": "POST", "body": text}}

@@ -13,6 +13,7 @@ from ramet.chat.turn import Turn
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol import types
 from ramet.protocol.messages import parts_of
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness, TestClient
 from tests.integration.chat.support import (
     END,
@@ -70,7 +71,7 @@ def continuation_id(client: TestClient, besides: str = "r1") -> str:
     return str(frames[-1]["id"])
 
 
-def call_parts(message: JsonObject) -> list[JsonObject]:
+def call_parts(message: UIMessage) -> list[JsonObject]:
     return [part for part in parts_of(message) if "toolCallId" in part]
 
 
@@ -82,7 +83,7 @@ async def test_the_result_of_a_page_is_stored_told_to_all_and_answered_in_a_cont
     await client.send(result())
     for each in (client, other):
         updated = each.of_type(types.MESSAGE_UPDATED)
-        assert [call_parts(frame["message"])[0]["output"] for frame in updated] == ["sunny"]  # type: ignore[arg-type]
+        assert [call_parts(frame["message"])[0]["output"] for frame in updated] == ["sunny"]
     assert len(agent.turns) == 1
     await harness.advance(0.05)
     turn = agent.turns[1]
@@ -241,7 +242,6 @@ async def test_an_approved_call_is_run_by_the_continuation_and_its_result_goes_i
     went_on = continuation_id(await reader(harness, client))
     assert all("toolCallId" not in chunk for chunk in chunks_of(client, went_on))
     updated = client.of_type(types.MESSAGE_UPDATED)[-1]["message"]
-    assert isinstance(updated, dict)
     assert call_parts(updated)[0]["output"] == "done"
     assert call_parts(agent.messages[-1])[0]["state"] == "output-available"
     assert not agent.has_pending_interaction()

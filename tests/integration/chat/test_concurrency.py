@@ -10,6 +10,7 @@ from ramet.chat.concurrency import MessageConcurrency
 from ramet.core.json import JsonObject
 from ramet.errors import InvalidOptions
 from ramet.protocol import types
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing.client import TestClient
 from ramet.testing.harness import Harness
 from tests.integration.chat.support import (
@@ -58,7 +59,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
 FIRST, SECOND, THIRD = user("u1", "First"), user("u2", "Second"), user("u3", "Third")
 
 
-async def send(client: TestClient, number: int, *messages: JsonObject, **body: object) -> None:
+async def send(client: TestClient, number: int, *messages: UIMessage, **body: object) -> None:
     await client.send(request(f"r{number}", messages, **body))
 
 

@@ -146,8 +146,7 @@ async def test_milestones_are_numbered_kept_in_order_and_part_of_the_message(
         "data": {"seen": 4},
     }
     parts = child.messages[-1]["parts"]
-    assert isinstance(parts, list)
-    assert [part["type"] for part in parts if isinstance(part, dict)] == [
+    assert [part["type"] for part in parts] == [
         "text",
         "data-agent-milestone",
         "data-agent-milestone",
@@ -182,8 +181,7 @@ async def test_milestones_of_a_killed_run_stay_in_the_partial_message(harness: H
     child = await harness.agent(Reporter, "run-1")
     assert await child.get_agent_tool_chunks("run-1") == seen
     parts = child.messages[-1]["parts"]
-    assert isinstance(parts, list)
-    assert [part.get("text") for part in parts if isinstance(part, dict)] == ["onetwo", None]
+    assert [part.get("text") for part in parts] == ["onetwo", None]
 
 
 @pytest.mark.behaviour("AT-213")

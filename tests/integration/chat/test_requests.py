@@ -240,7 +240,7 @@ async def test_a_transcript_that_a_client_changed_is_stored_and_goes_to_the_othe
     changing = await harness.connect(Fed, "a")
     watching = await harness.connect(Fed, "a")
     agent = await harness.agent(Fed, "a")
-    pushed: JsonObject = {"type": types.CHAT_MESSAGES, "messages": [user("u1", "edited")]}
+    pushed = {"type": types.CHAT_MESSAGES, "messages": [user("u1", "edited")]}
     await changing.send(pushed)
     assert agent.messages == [user("u1", "edited")]
     assert transcripts(watching) == [[user("u1", "edited")]]

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ramet
 from ramet.chat.chat_agent import AIChatAgent
 from ramet.chat.turn import Chunk, Turn, TurnResult
-from ramet.core.json import JsonObject
 from ramet.core.signals import AbortController
 from ramet.errors import TurnInsideTurn, UnknownModelResult
 from ramet.observability.channels import Event, subscribe
@@ -162,7 +162,7 @@ async def test_messages_can_be_stored_without_a_turn(harness: Harness) -> None:
     kept = [user("u1", "ONE"), assistant("a1", said("two")), user("u2", "three")]
     assert agent.messages == transcripts(client)[-1] == kept
     assert agent.turns == []
-    incomplete: JsonObject = {"id": "u3", "role": "user"}
+    incomplete: Any = {"id": "u3", "role": "user"}
     with pytest.raises(UnknownModelResult, match="A message needs an id, a role and parts"):
         await agent.persist_messages([user("u4", "fine"), incomplete])
     assert agent.messages == kept

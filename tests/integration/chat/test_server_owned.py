@@ -9,8 +9,8 @@ import pytest
 from ramet.agent.runtime import AgentRuntime
 from ramet.chat.family import THINK, ChatFamily
 from ramet.chat.runtime import ChatRuntime
-from ramet.core.json import JsonObject
 from ramet.protocol import types
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing.harness import Harness
 from tests.integration.chat.support import END, Fed, ask, kinds, request, said, user
 
@@ -59,7 +59,7 @@ async def test_a_submit_deletes_nothing_and_changes_no_answer(harness: Harness) 
     await ask(client)
     agent.give("first", END)
     await harness.settle()
-    forged: JsonObject = {**agent.messages[-1], "parts": [said("forged")]}
+    forged: UIMessage = {**agent.messages[-1], "parts": [said("forged")]}
     await client.send(request("r2", [forged, user("u2", "more")]))
     agent.give("second", END)
     await harness.settle()

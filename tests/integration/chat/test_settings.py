@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ramet.core.json import JsonObject, JsonValue
+from ramet.core.json import JsonObject
 from ramet.errors import InvalidOptions
 from ramet.observability.channels import Event, subscribe
 from ramet.testing.harness import Harness
@@ -104,7 +104,7 @@ async def test_only_open_calls_of_the_last_answer_are_pending(
     client = await harness.connect(Fed, "a")
     agent = await harness.agent(Fed, "a")
     part: JsonObject = {"type": "tool-where", "toolCallId": "c1", "state": state, "input": {}}
-    messages: list[JsonValue] = [user("u1", "hi"), assistant("asst_1", part)]
+    messages = [user("u1", "hi"), assistant("asst_1", part)]
     await client.send({"type": "cf_agent_chat_messages", "messages": messages})
     assert agent.has_pending_interaction() is pending
     await client.send({"type": "cf_agent_chat_messages", "messages": [*messages, user("u2", "x")]})

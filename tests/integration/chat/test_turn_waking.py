@@ -75,7 +75,7 @@ def said(agent: ramet.AIChatAgent[object]) -> list[str]:
 async def ask(host: Harness, cls: type[ramet.AIChatAgent[object]], sub: Below = ()) -> None:
     """Ask something, and let the answer go as far as it goes."""
     agent = await host.agent(cls, "a", sub)
-    work = agent.save_messages([user_message("u1", "hi")])
+    work = agent.save_messages([user_message("hi", id="u1")])
     agent._ramet_chat.ports.context.background.start(work, name="ask")
     await host.settle()
 

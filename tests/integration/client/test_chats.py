@@ -10,6 +10,7 @@ from ramet.core.json import JsonObject
 from ramet.errors import RemoteCallFailed
 from ramet.protocol import RunState
 from ramet.protocol.messages import text_of
+from ramet.protocol.ui_message import UIMessage
 from tests.integration.client.proxy import Proxy, proxied
 
 QUICK = ClientOptions(first_delay=0.02, max_delay=0.1)
@@ -206,7 +207,7 @@ async def test_another_program_takes_up_the_answer(address: str, agent: str) -> 
 
 
 async def test_the_body_reaches_the_turn_and_a_message_may_have_any_parts(address: str) -> None:
-    message: JsonObject = {
+    message: UIMessage = {
         "id": "mine",
         "role": "user",
         "parts": [{"type": "text", "text": "say 2"}],

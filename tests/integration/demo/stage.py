@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ramet
-from ramet.core.json import JsonObject
 from ramet.demo.assistant import Assistant
 from ramet.demo.build_runner import BuildRunner
 from ramet.demo.folder import Folder
@@ -19,6 +18,7 @@ from ramet.demo.researcher import Researcher
 from ramet.demo.stage import Stage, Staged
 from ramet.demo.tasks import Task
 from ramet.protocol.messages import text_of, user_message
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness, TestClient
 from tests.unit.demo.rig import no_sleep
 from tests.unit.demo.small_reference import small_reference
@@ -37,7 +37,7 @@ class Demo:
 
     async def ask(self, question: str) -> str:
         """Put a question and return the text of its answer."""
-        asked = user_message(f"q{len(self.assistant.messages)}", question)
+        asked = user_message(question, id=f"q{len(self.assistant.messages)}")
         result = await self.assistant.save_messages([asked])
         assert result.message is not None
         return spoken(result.message)
@@ -62,7 +62,7 @@ class Demo:
         return [f"{each['role']}: {spoken(each)}" for each in self.assistant.messages]
 
 
-def spoken(message: JsonObject) -> str:
+def spoken(message: UIMessage) -> str:
     """The text of a message."""
     return text_of(message)
 

@@ -139,6 +139,6 @@ async def test_what_a_visitor_types_is_never_a_command(tmp_path: Path, typed: st
         run = await demo.reported("completed")
         builder = await demo.harness.agent(Assistant, "ada", sub=[(BuildRunner, run.run_id)])
         assert isinstance(builder, BuildRunner)
-        result = await builder.save_messages([user_message("typed", typed)])
+        result = await builder.save_messages([user_message(typed, id="typed")])
         assert result.message is not None
         assert text_of(result.message) == "I run one of these and nothing else: tests."

@@ -26,7 +26,7 @@ async def test_a_comparison_goes_on_with_both_of_its_runs(tmp_path: Path) -> Non
 
     async with opened_demo(tmp_path, sleep=held) as demo:
         assistants.append(demo.assistant)
-        asked = demo.assistant.save_messages([user_message("q", "Compare lists and generators")])
+        asked = demo.assistant.save_messages([user_message("Compare lists and generators", id="q")])
         asking = asyncio.ensure_future(asked)
         await demo.page.wait_for(begun)
         assert not asking.done()

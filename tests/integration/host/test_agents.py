@@ -202,9 +202,7 @@ async def test_a_call_that_cannot_be_answered_gets_one_clear_error(
 ) -> None:
     async with harness(tmp_path) as h:
         client = await h.connect(Note, "a")
-        await client.send(
-            {"type": "rpc", "id": "1", "method": method, "args": args}  # type: ignore[dict-item] # JSON
-        )
+        await client.send({"type": "rpc", "id": "1", "method": method, "args": args})
         (reply,) = client.of_type("rpc")
         assert reply["success"] is False
         assert str(reply["error"]).startswith(error)

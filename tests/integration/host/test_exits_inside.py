@@ -10,10 +10,11 @@ import pytest
 
 import ramet
 from ramet.core.callbacks import run_callback
-from ramet.core.json import JsonObject, dumps
+from ramet.core.json import dumps
 from ramet.core.options import AgentOptions, RetryOptions
 from ramet.fibers.records import FiberContext, InterruptedFiber
-from ramet.protocol.messages import text_of
+from ramet.protocol.messages import text_of, user_message
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness, ScriptedModel, ToolCall
 from ramet.testing.quiet import quiet
 
@@ -75,8 +76,8 @@ def interrupted() -> str:
 interrupted.__name__ = "leave"
 
 
-def asked(text: str) -> list[JsonObject]:
-    return [{"id": "q", "role": "user", "parts": [{"type": "text", "text": text}]}]
+def asked(text: str) -> list[UIMessage]:
+    return [user_message(text, id="q")]
 
 
 @pytest.fixture(autouse=True)

@@ -78,7 +78,7 @@ class Chat:
         """Send a message and let the turn go as far as it goes; returns the request's id."""
         self.asked += 1
         request = f"r{self.asked}"
-        body: JsonObject = {"messages": [*self.transcript, user_message(f"u{self.asked}", text)]}
+        body = {"messages": [*self.transcript, user_message(text, id=f"u{self.asked}")]}
         await self.client.send(
             {
                 "type": "cf_agent_use_chat_request",

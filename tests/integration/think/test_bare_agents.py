@@ -27,7 +27,7 @@ async def test_its_answer_and_the_run_of_its_tool_are_the_chats(tmp_path: Path) 
     Researcher.rule = ScriptedModel.by_rule(lambda messages, tools: "about bees")
     async with Harness(agents=[Bare], sub_agents=[Researcher], data_dir=tmp_path) as host:
         client = await host.connect(Bare, "b")
-        body = dumps({"messages": [user_message("u1", "hi")]})
+        body = dumps({"messages": [user_message("hi", id="u1")]})
         init: JsonObject = {"method": "POST", "body": body}
         await client.send({"type": "cf_agent_use_chat_request", "id": "r1", "init": init})
         agent = await host.agent(Bare, "b")

@@ -61,7 +61,7 @@ async def client(tmp_path: Path) -> AsyncIterator[TestClient]:
 
 
 async def ask(client: TestClient) -> None:
-    body = dumps({"messages": [user_message("u1", "go")]})
+    body = dumps({"messages": [user_message("go", id="u1")]})
     init: JsonObject = {"method": "POST", "body": body}
     await client.send({"type": "cf_agent_use_chat_request", "id": "r1", "init": init})
 

@@ -52,7 +52,7 @@ def assistant(
 
 async def ask(chat: Chat, text: str, **body: object) -> None:
     chat.asked += 1
-    messages = [*chat.transcript, user_message(f"u{chat.asked}", text)]
+    messages = [*chat.transcript, user_message(text, id=f"u{chat.asked}")]
     asked = dumps({"messages": messages, **body})
     await chat.client.send(
         {

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import pytest
 
 import ramet
-from ramet.core.json import JsonObject, NotJson
+from ramet.core.json import NotJson
 from ramet.errors import InvalidArguments
 from ramet.observability.channels import Event, subscribe
 from ramet.protocol.messages import text_of, user_message
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness
 from ramet.testing.scripted_model import Gate, ScriptedError, ScriptedModel
 from tests.integration.chat.support import request
@@ -217,7 +218,7 @@ async def test_one_that_is_called_off_before_its_slot_adds_none_of_its_messages(
     play(["first", gate])
     talking = asyncio.ensure_future(agent.run_turn("hello"))
     await host.settle()
-    several = [user_message("u1", "one"), user_message("u2", "two")]
+    several = [user_message("one", id="u1"), user_message("two", id="u2")]
     await agent.submit_messages(several, submission_id="s1")
     await agent.submit_messages("later", submission_id="s2")
     await host.settle()
@@ -243,7 +244,7 @@ async def test_calling_off_in_the_step_in_which_the_slot_comes_adds_all_or_nothi
     play(["first", gate], "answer")
     talking = asyncio.ensure_future(agent.run_turn("hello"))
     await host.settle()
-    several = [user_message("u1", "one"), user_message("u2", "two")]
+    several = [user_message("one", id="u1"), user_message("two", id="u2")]
     await agent.submit_messages(several, submission_id="s1")
     await host.settle()
     gate.open()
@@ -457,7 +458,7 @@ async def test_one_whose_messages_are_there_without_a_note_of_it_is_never_replay
 ) -> None:
     agent: Clerk = await host.agent(Plain, "a")
     play(["so far", Gate()])
-    several = [user_message("u1", "one"), user_message("u2", "two")]
+    several = [user_message("one", id="u1"), user_message("two", id="u2")]
     await agent.submit_messages(several, submission_id="s1")
     await host.settle()
     agent.sql("UPDATE cf_think_submissions SET messages_applied_at = NULL")
@@ -592,7 +593,7 @@ async def test_one_that_a_newer_question_has_overtaken_is_skipped(
     play("newer", "second")
     agent = await reopened(host)
     client = await host.connect(Clerk, "a")
-    await client.send(request("r1", [*agent.messages, user_message("u9", "newer?")]))
+    await client.send(request("r1", [*agent.messages, user_message("newer?", id="u9")]))
     assert texts(agent)[-2:] == ["newer?", "newer"]
     assert rows(host) == [("s1", "running"), ("s2", "pending")]
     decided.set()
@@ -694,8 +695,8 @@ async def test_an_agent_with_a_submission_at_work_is_not_evicted(
     assert found(again, "s1").status == "completed"
 
 
-def question(text: str) -> JsonObject:
-    return user_message("q", text)
+def question(text: str) -> UIMessage:
+    return user_message(text, id="q")
 
 
 async def test_clients_see_a_submission_when_its_slot_comes(host: Harness, agent: Clerk) -> None:

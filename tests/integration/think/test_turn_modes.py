@@ -14,6 +14,7 @@ from ramet.errors import InvalidArguments, TurnInsideTurn, UnknownModelResult
 from ramet.observability.channels import Event, subscribe
 from ramet.protocol import types
 from ramet.protocol.messages import parts_of, text_of, user_message
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing import Harness
 from ramet.testing.scripted_model import Gate, ScriptedError, ScriptedModel, ToolCall
 from tests.integration.chat.support import request
@@ -66,7 +67,7 @@ async def test_wait_gives_how_the_turn_ended(agent: Assistant) -> None:
     assert result.request_id
     assert result.message is not None
     assert text_of(result.message) == "hello"
-    failed = await agent.run_turn(user_message("u2", "again"))
+    failed = await agent.run_turn(user_message("again", id="u2"))
     assert (failed.status, failed.error) == ("error", "out of credit")
     assert texts(agent)[:3] == ["hi", "hello", "again"]
 
@@ -74,7 +75,7 @@ async def test_wait_gives_how_the_turn_ended(agent: Assistant) -> None:
 @pytest.mark.behaviour("TQ-007")
 @pytest.mark.parametrize("empty", ["", []])
 async def test_nothing_to_answer_runs_no_turn_and_reports_none(
-    agent: Assistant, empty: str | list[JsonObject]
+    agent: Assistant, empty: str | list[UIMessage]
 ) -> None:
     events: list[Event] = []
     unsubscribe = subscribe("chat", events.append)
@@ -202,7 +203,7 @@ class Nesting(ramet.Think):
                 await attempt()
             except TurnInsideTurn as error:
                 self.refused.append(str(error))
-        self.add_messages(user_message("added", "by the way"))
+        self.add_messages(user_message("by the way", id="added"))
         await self.submit_messages("later", submission_id="s1")
 
 
@@ -212,7 +213,7 @@ async def test_inside_a_turn_only_submitting_and_adding_are_allowed(tmp_path: Pa
         client = await host.connect(Nesting, "a")
         agent = await host.agent(Nesting, "a")
         Nesting.script = ScriptedModel(["one", "two"])
-        result = await agent.run_turn(user_message("u1", "go"))
+        result = await agent.run_turn(user_message("go", id="u1"))
         await host.settle()
         sent = [frame["messages"] for frame in client.of_type(types.CHAT_MESSAGES)]
         assert result.status == "completed"
@@ -230,21 +231,21 @@ async def test_added_messages_start_no_turn_and_are_known_by_their_ids(
     host: Harness, agent: Assistant
 ) -> None:
     chat = await connected(host)
-    first = user_message("u1", "one")
-    agent.add_messages([first, user_message("u2", "two")])
+    first = user_message("one", id="u1")
+    agent.add_messages([first, user_message("two", id="u2")])
     await host.settle()
     assert chat.transcript == agent.messages
-    agent.add_messages(user_message("u1", "changed"))
+    agent.add_messages(user_message("changed", id="u1"))
     assert texts(agent) == ["one", "two"]
-    agent.add_messages(user_message("u1", "changed"), mode="upsert")
+    agent.add_messages(user_message("changed", id="u1"), mode="upsert")
     assert texts(agent) == ["changed", "two"]
-    agent.add_messages([user_message("u3", "x"), user_message("u4", "y")], parent_id="u1")
+    agent.add_messages([user_message("x", id="u3"), user_message("y", id="u4")], parent_id="u1")
     assert texts(agent) == ["changed", "x", "y", "two"]
     add: Any = agent.add_messages
     with pytest.raises(InvalidArguments, match="no message 'nobody'"):
-        add(user_message("u5", "z"), parent_id="nobody")
+        add(user_message("z", id="u5"), parent_id="nobody")
     with pytest.raises(InvalidArguments, match="not 'replace'"):
-        add(user_message("u5", "z"), mode="replace")
+        add(user_message("z", id="u5"), mode="replace")
     assert len(agent.messages) == 4
     assert host.rows(Assistant, "a", "SELECT 1 FROM cf_chat_turns") == []
 
@@ -291,7 +292,7 @@ async def test_merged_questions_stay_apart_and_are_answered_in_one_turn(tmp_path
         agent = await host.agent(Merging, "a")
         gate = Gate()
         Merging.script = ScriptedModel([["first", gate], "both"])
-        asked = [user_message(f"u{number}", f"q{number}") for number in (1, 2, 3)]
+        asked = [user_message(f"q{number}", id=f"u{number}") for number in (1, 2, 3)]
         for number in (1, 2, 3):
             await client.send(request(f"r{number}", asked[:number]))
         gate.open()

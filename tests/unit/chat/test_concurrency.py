@@ -16,9 +16,10 @@ from ramet.chat.concurrency import (
 )
 from ramet.core.json import JsonObject
 from ramet.errors import InvalidOptions
+from ramet.protocol.ui_message import UIMessage
 
 
-def question(message_id: str, *parts: JsonObject) -> JsonObject:
+def question(message_id: str, *parts: JsonObject) -> UIMessage:
     return {"id": message_id, "role": "user", "parts": [*parts]}
 
 

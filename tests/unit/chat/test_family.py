@@ -3,11 +3,11 @@
 import pytest
 
 from ramet.chat.family import AI_CHAT, THINK, Output
-from ramet.chat.turn import Message
 from ramet.protocol.run_events import ABSENT
+from ramet.protocol.ui_message import UIMessage
 
 
-def answer(*texts: str) -> Message:
+def answer(*texts: str) -> UIMessage:
     return {
         "id": "asst",
         "role": "assistant",
@@ -44,7 +44,7 @@ def test_an_ai_chat_agents_summary_is_its_output_else_its_latest_text(
     ],
 )
 def test_a_thinks_summary_is_its_first_text_else_its_output(
-    messages: list[Message], output: Output, summary: str
+    messages: list[UIMessage], output: Output, summary: str
 ) -> None:
     assert THINK.child_summary(messages, output) == summary
     assert THINK.child_output(messages) is ABSENT

@@ -19,6 +19,8 @@ from ramet.chat.recovery_policy import (
     still_to_answer,
 )
 from ramet.core.json import JsonObject
+from ramet.protocol.messages import user_message
+from ramet.protocol.ui_message import UIMessage
 
 LOSSES = st.lists(
     st.tuples(st.integers(0, 400_000), st.integers(0, 3), st.booleans()), min_size=1, max_size=12
@@ -160,7 +162,7 @@ def test_a_turn_that_waits_for_somebody_spends_nothing(
 
 @pytest.mark.behaviour("CR-011")
 def test_only_what_a_browser_or_a_person_answers_is_waited_for() -> None:
-    def message(**part: str) -> JsonObject:
+    def message(**part: str) -> UIMessage:
         tool: JsonObject = {"type": "tool-locate", "toolCallId": "c", **part}
         return {"id": "m", "role": "assistant", "parts": [tool]}
 
@@ -173,7 +175,7 @@ def test_only_what_a_browser_or_a_person_answers_is_waited_for() -> None:
 
 @pytest.mark.behaviour("CR-017")
 def test_a_question_is_to_be_answered_while_nothing_else_follows_it() -> None:
-    transcript: list[JsonObject] = [{"id": "u1"}, {"id": "a1"}, {"id": "u2"}]
+    transcript = [user_message("?", id=each) for each in ("u1", "a1", "u2")]
     assert still_to_answer(transcript, "u1", besides={"a1", "u2"})
     assert not still_to_answer(transcript, "u1", besides={"a1"})
     assert not still_to_answer(transcript, "gone", besides=set())

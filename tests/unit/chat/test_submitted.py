@@ -1,10 +1,10 @@
 """What a transcript becomes by the list that a client sends (PROTOCOL 4.8)."""
 
 from ramet.chat.submitted import added, replaced
-from ramet.chat.turn import Message
+from ramet.protocol.ui_message import UIMessage, UIRole
 
 
-def message(message_id: str, role: str = "user", text: str = "x") -> Message:
+def message(message_id: str, role: UIRole = "user", text: str = "x") -> UIMessage:
     return {"id": message_id, "role": role, "parts": [{"type": "text", "text": text}]}
 
 

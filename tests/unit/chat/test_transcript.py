@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from ramet.chat.transcript import Transcript
-from ramet.chat.turn import Message
 from ramet.core.json import dumps, loads
+from ramet.protocol.ui_message import UIMessage, UIRole
 from ramet.storage import Database
 from ramet.testing.manual_clock import ManualClock
 from tests.unit.chat.support import chat_database
 
 
-def message(message_id: str, text: str = "x", role: str = "user") -> Message:
+def message(message_id: str, text: str = "x", role: UIRole = "user") -> UIMessage:
     return {"id": message_id, "role": role, "parts": [{"type": "text", "text": text}]}
 
 
@@ -122,7 +122,7 @@ def test_a_message_too_large_for_a_row_is_stored_shortened(
 
 
 def test_the_tool_calls_are_those_of_the_messages_as_they_are_now(transcript: Transcript) -> None:
-    called: Message = {
+    called: UIMessage = {
         "id": "a1",
         "role": "assistant",
         "parts": [{"type": "tool-look", "toolCallId": "w1", "state": "input-available"}],

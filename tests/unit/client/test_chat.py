@@ -10,6 +10,7 @@ from ramet.core.json import JsonObject, JsonValue, loads_object
 from ramet.errors import CallTimedOut, ClientClosed, ConnectionLost, ReaderTooSlow, RemoteCallFailed
 from ramet.protocol import chunks, frames
 from ramet.protocol.messages import text_of, user_message
+from ramet.protocol.ui_message import UIMessage
 from ramet.testing.quiet import quiet
 from tests.unit.client.tasks import Started, start
 from tests.unit.client.wire import ScriptedServer, ScriptedSocket
@@ -30,7 +31,7 @@ BODIES = [
 WHOLE = [loads_object(body) for body in BODIES]
 
 
-def idle(*messages: JsonObject) -> list[str]:
+def idle(*messages: UIMessage) -> list[str]:
     """How an idle chat greets."""
     return [frames.chat_messages(messages, connect=True), IDENTITY]
 
@@ -98,7 +99,7 @@ async def reconnect(server: ScriptedServer, *greeting: str) -> ScriptedSocket:
 async def test_a_question_is_sent_with_the_transcript_that_the_server_gave(
     server: ScriptedServer,
 ) -> None:
-    before = user_message("u1", "before")
+    before = user_message("before", id="u1")
     server.greeting = idle(before)
     async with server.connected() as client:
         await client.chat("and now?", body={"model": "fast", "messages": "not these"})
@@ -114,7 +115,7 @@ async def test_a_question_is_sent_with_the_transcript_that_the_server_gave(
 
 
 async def test_messages_are_added_as_they_are(server: ScriptedServer, client: AgentClient) -> None:
-    new = [user_message("u1", "a"), user_message("u2", "b")]
+    new = [user_message("a", id="u1"), user_message("b", id="u2")]
     reply = await client.chat(new)
     await server.socket.say(done(reply.request_id))
 
@@ -217,7 +218,7 @@ async def test_a_chat_is_cleared_here_and_there(
     assert server.socket.of_type("cf_agent_chat_clear")
     assert client.messages == ()
 
-    await server.socket.say(frames.chat_messages([user_message("u", "new")]))
+    await server.socket.say(frames.chat_messages([user_message("new", id="u")]))
     await server.socket.say(frames.chat_clear())
     assert client.messages == ()
 
@@ -266,14 +267,14 @@ async def test_a_message_is_replaced_by_id_or_by_a_tool_call_that_both_have(
     part: JsonObject = {"type": "tool-x", "toolCallId": "c", "state": "input-available"}
     ended: JsonObject = {**part, "state": "output-available"}
     first: JsonObject = {"id": "a", "role": "assistant", "parts": [part]}
-    other = user_message("u", "hi")
+    other = user_message("hi", id="u")
     await server.socket.say(frames.chat_messages([other, first]))
-    await server.socket.say(frames.message_updated(user_message("u", "changed")))
+    await server.socket.say(frames.message_updated(user_message("changed", id="u")))
     await server.socket.say(frames.message_updated({**first, "id": "b", "parts": [ended]}))
-    await server.socket.say(frames.message_updated(user_message("not there", "x")))
+    await server.socket.say(frames.message_updated(user_message("x", id="not there")))
     await server.socket.say({"type": "cf_agent_message_updated", "message": 7})
 
-    assert [*client.messages] == [user_message("u", "changed"), {**first, "parts": [ended]}]
+    assert [*client.messages] == [user_message("changed", id="u"), {**first, "parts": [ended]}]
 
 
 async def test_answers_of_others_are_not_this_clients(
@@ -432,7 +433,7 @@ async def test_an_answer_that_ended_while_another_clients_is_written_is_fetched_
     reply = await client.chat("hi")
     socket = await reconnect(server, frames.stream_resuming("another's"), IDENTITY)
     assert acknowledged(socket) == [reply.request_id]
-    await socket.say(frames.chat_messages([user_message("u", "another's")]))
+    await socket.say(frames.chat_messages([user_message("another's", id="u")]))
     assert len(probes(socket)) == 2
     await socket.say(frames.stream_resuming(reply.request_id, probe_id=probes(socket)[1]))
     assert not reply.done
@@ -546,7 +547,7 @@ async def test_the_turn_of_another_question_does_not_go_on_for_a_lost_one(
     reply = await client.chat("hi")
     mine = client.messages[-1]
     await server.socket.say(done(reply.request_id, outcome="recovering"))
-    await server.socket.say(frames.chat_messages([mine, user_message("u2", "another's")]))
+    await server.socket.say(frames.chat_messages([mine, user_message("another's", id="u2")]))
     await server.socket.say(frames.stream_resuming("another's"))
 
     assert acknowledged(server.socket) == []
@@ -558,8 +559,8 @@ async def test_a_lost_turn_that_went_on_and_ended_meanwhile_is_taken_from_the_tr
 ) -> None:
     reply = await client.chat("hi")
     old, mine = reply.request_id, client.messages[-1]
-    answered: JsonObject = {"id": "a", "role": "assistant", "parts": []}
-    answered["parts"] = [{"type": "text", "text": "all of it"}]
+    said = {"type": "text", "text": "all of it"}
+    answered: UIMessage = {"id": "a", "role": "assistant", "parts": [said]}
     socket = await reconnect(server, *idle(mine, answered))
     await socket.say(frames.stream_resume_none(reason="idle", probe_id=probes(socket)[0]))
     await socket.say(done(old, outcome="recovering", replay=True))
@@ -579,8 +580,11 @@ async def test_what_was_missed_of_a_lost_turn_that_went_on_and_ended_is_made_fro
     seen, reader = reading(reply)
     await stream(server.socket, old, range(4))
     text: JsonObject = {"type": "text", "text": "one two three", "state": "done"}
-    stored: JsonObject = {"id": "asst_2" if anew else "asst_1", "role": "assistant"}
-    stored["parts"] = [text, {"type": "step-start"}]
+    stored: UIMessage = {
+        "id": "asst_2" if anew else "asst_1",
+        "role": "assistant",
+        "parts": [text, {"type": "step-start"}],
+    }
     socket = await reconnect(server, *idle(mine, stored))
     await socket.say(frames.stream_resume_none(reason="idle", probe_id=probes(socket)[0]))
     await socket.say(done(old, outcome="recovering", replay=True))
@@ -631,7 +635,7 @@ async def test_what_went_on_for_a_lost_turn_unseen_is_known_by_its_questions_whe
     reply = await client.chat("hi")
     mine = client.messages[-1]
     await server.socket.say(done(reply.request_id, outcome="recovering"))
-    await server.socket.say(frames.chat_messages([mine, user_message("u2", "another's")]))
+    await server.socket.say(frames.chat_messages([mine, user_message("another's", id="u2")]))
     await server.socket.say(done("next", message_ids=[str(mine["id"])]))
     assert acknowledged(server.socket) == ["next"]
     await stream(server.socket, "next", range(len(BODIES)), replay=True)
@@ -645,9 +649,9 @@ async def test_a_lost_turn_that_went_on_and_ended_before_another_clients_ends_wi
 ) -> None:
     reply = await client.chat("hi")
     old, mine = reply.request_id, client.messages[-1]
-    answered: JsonObject = {"id": "a", "role": "assistant", "parts": []}
-    answered["parts"] = [{"type": "text", "text": "all of it"}]
-    others = user_message("u2", "another's")
+    said = {"type": "text", "text": "all of it"}
+    answered: UIMessage = {"id": "a", "role": "assistant", "parts": [said]}
+    others = user_message("another's", id="u2")
     socket = await reconnect(server, frames.stream_resuming("another's"), IDENTITY)
     await socket.say(done(old, outcome="recovering", replay=True))
     await socket.say(frames.chat_messages([mine, answered, others]))
@@ -742,7 +746,7 @@ async def test_a_stream_that_was_taken_for_another_question_is_taken_up_from_the
     server: ScriptedServer,
 ) -> None:
     server.greeting = [
-        frames.chat_messages([user_message("u", "another's")]),
+        frames.chat_messages([user_message("another's", id="u")]),
         frames.stream_resuming("another's"),
         IDENTITY,
     ]

@@ -13,7 +13,7 @@ from ramet.testing.quiet import quiet
 from tests.unit.client.tasks import start
 from tests.unit.client.wire import ScriptedServer
 
-HELLO = user_message("u1", "hello")
+HELLO = user_message("hello", id="u1")
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_body_that_cannot_be_sent_is_refused(
 async def test_a_question_that_the_server_cannot_read_is_taken_back(
     server: ScriptedServer, client: AgentClient
 ) -> None:
-    reply = await client.chat([user_message("u2", "?"), {**HELLO, "role": "user"}])
+    reply = await client.chat([user_message("?", id="u2"), {**HELLO, "role": "user"}])
     await server.socket.say(
         frames.chat_response(
             reply.request_id, body="Malformed", done=True, error=True, outcome="error"

@@ -8,6 +8,7 @@ from ramet.client.missed import missed_chunks
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
 from ramet.protocol.parts import MessageFold
+from ramet.protocol.ui_message import UIMessage
 
 ANSWER: list[JsonObject] = [
     chunks.start("m"),
@@ -42,7 +43,7 @@ ANSWER: list[JsonObject] = [
 ]
 
 
-def folded(*given: JsonObject) -> JsonObject:
+def folded(*given: JsonObject) -> UIMessage:
     fold = MessageFold("")
     for chunk in given:
         if chunk["type"] == "start":

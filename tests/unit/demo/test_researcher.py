@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from ramet.core.json import JsonValue
 from ramet.demo.assistant import Assistant
 from ramet.demo.folder import Folder
 from ramet.demo.offline_model import OfflineModel
@@ -37,8 +36,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
 async def milestones_after(harness: Harness, question: str) -> list[str]:
     """The milestones of the runs that a question leads to."""
     assistant = await harness.agent(Assistant, "ada")
-    part: JsonValue = {"type": "text", "text": question}
-    await assistant.save_messages([{"id": "q1", "role": "user", "parts": [part]}])
+    await assistant.save_messages(question)
     assert [run.status for run in assistant.list_agent_tool_runs()] == ["completed"]
     query = "SELECT body FROM cf_agent_tool_frames WHERE kind = 'milestone'"
     return [str(row["body"]) for row in harness.rows(Assistant, "ada", query)]

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from ramet.core.json import JsonObject, JsonValue, dump_bytes
 from ramet.protocol.compaction import compact_message
+from ramet.protocol.ui_message import UIMessage, UIRole, as_message
 
 
-def message(role: str, *parts: JsonValue, **fields: JsonValue) -> JsonObject:
-    return {"id": "m", "role": role, "parts": [*parts], **fields}
+def message(role: UIRole, *parts: JsonObject, **fields: JsonValue) -> UIMessage:
+    return as_message({"id": "m", "role": role, "parts": [*parts], **fields})
 
 
 def text(size: int) -> JsonObject:
@@ -28,7 +29,7 @@ def call(call_id: str, output: JsonValue) -> JsonObject:
     }
 
 
-def part_of(compacted: JsonObject, place: int) -> JsonObject:
+def part_of(compacted: UIMessage, place: int) -> JsonObject:
     parts = compacted["parts"]
     assert isinstance(parts, list)
     part = parts[place]

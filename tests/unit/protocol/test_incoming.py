@@ -1,5 +1,7 @@
 """What a client's frames are taken for."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from ramet.core.json import JsonObject, JsonValue, dumps
 from ramet.protocol import incoming
 from ramet.protocol.incoming import parse_frame
 
-USER: JsonObject = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
+USER: Any = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 TOOL: JsonObject = {"name": "getWeather", "parameters": {"type": "object"}}
 
 

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.messages import user_message
 from ramet.protocol.reconcile import Reconciled, reconcile
+from ramet.protocol.ui_message import UIMessage
 
-USER = user_message("u1", "hi")
+USER = user_message("hi", id="u1")
 
 
-def assistant(message_id: str, *parts: JsonValue) -> JsonObject:
+def assistant(message_id: str, *parts: JsonObject) -> UIMessage:
     return {"id": message_id, "role": "assistant", "parts": [*parts]}
 
 
@@ -31,13 +32,13 @@ def call(state: str, call_id: str = "c", **fields: JsonValue) -> JsonObject:
     }
 
 
-def messages(incoming: list[JsonObject], stored: list[JsonObject]) -> list[JsonObject]:
+def messages(incoming: list[UIMessage], stored: list[UIMessage]) -> list[UIMessage]:
     return reconcile(incoming, stored).messages
 
 
 def test_a_transcript_with_one_new_message_changes_just_that() -> None:
     stored = [USER, assistant("a1", text("hello"))]
-    new = user_message("u2", "more")
+    new = user_message("more", id="u2")
 
     assert reconcile([*stored, new], stored) == Reconciled(
         messages=[*stored, new], changed=[new], absent_ids=[]
@@ -59,7 +60,7 @@ def test_submitting_again_stores_nothing_twice() -> None:
 
 
 def test_of_two_incoming_messages_with_one_id_the_later_counts() -> None:
-    edited = user_message("u1", "changed")
+    edited = user_message("changed", id="u1")
 
     assert messages([USER, edited], []) == [edited]
 
@@ -94,7 +95,7 @@ def test_a_copy_that_was_cut_while_it_streamed_does_not_shorten_the_answer(
         "a1", text("on", state="done"), call("output-available", output=1), text("two")
     )
 
-    incoming = [USER, assistant("a1", *cut), user_message("u2", "more")]
+    incoming = [USER, assistant("a1", *cut), user_message("more", id="u2")]
 
     assert messages(incoming, [USER, stored])[1] == stored
 
@@ -137,7 +138,7 @@ def test_a_stored_message_is_matched_only_once() -> None:
 
 def test_user_messages_and_empty_answers_are_matched_by_id_only() -> None:
     stored = [USER, assistant("a1")]
-    incoming = [user_message("u2", "hi"), assistant("local")]
+    incoming = [user_message("hi", id="u2"), assistant("local")]
 
     assert [one["id"] for one in messages(incoming, stored)] == ["u2", "local"]
 
@@ -239,7 +240,7 @@ parts = st.one_of(
         st.sampled_from(["tool-search", "dynamic-tool"]),
     ),
 )
-some_messages: st.SearchStrategy[JsonObject] = st.builds(
+some_messages: st.SearchStrategy[UIMessage] = st.builds(
     lambda message_id, role, held: {"id": message_id, "role": role, "parts": held},
     st.sampled_from(["m1", "m2", "m3", "m4"]),
     st.sampled_from(["user", "assistant", "assistant", "assistant"]),
@@ -251,7 +252,7 @@ stored_transcripts = st.lists(some_messages, max_size=4, unique_by=lambda one: s
 
 @given(transcripts, stored_transcripts)
 def test_reconciling_again_changes_nothing(
-    incoming: list[JsonObject], stored: list[JsonObject]
+    incoming: list[UIMessage], stored: list[UIMessage]
 ) -> None:
     before = deepcopy((incoming, stored))
 
@@ -263,7 +264,7 @@ def test_reconciling_again_changes_nothing(
 
 @given(transcripts, stored_transcripts)
 def test_no_id_is_there_twice_and_what_is_stored_reconciles_to_itself(
-    incoming: list[JsonObject], stored: list[JsonObject]
+    incoming: list[UIMessage], stored: list[UIMessage]
 ) -> None:
     result = reconcile(incoming, stored)
     result_ids = [one["id"] for one in result.messages]
@@ -276,7 +277,7 @@ def test_no_id_is_there_twice_and_what_is_stored_reconciles_to_itself(
 
 
 @given(transcripts)
-def test_an_incoming_user_message_is_never_lost(incoming: list[JsonObject]) -> None:
+def test_an_incoming_user_message_is_never_lost(incoming: list[UIMessage]) -> None:
     latest = {str(one["id"]): one for one in incoming}
     users = [one for one in latest.values() if one["role"] == "user"]
 

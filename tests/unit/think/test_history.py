@@ -24,12 +24,13 @@ from ramet.core.fence import Fence
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.messages import user_message
 from ramet.protocol.parts import settle_parts
+from ramet.protocol.ui_message import UIMessage
 from ramet.storage import Database, combined, migrate
 from ramet.testing.manual_clock import ManualClock
 from ramet.think.history import GO_ON, History, model_history
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
 
-QUESTION = user_message("m1", "what?")
+QUESTION = user_message("what?", id="m1")
 
 
 def opened(path: Path) -> Database:
@@ -45,8 +46,8 @@ def store(tmp_path: Path) -> Iterator[StepStore]:
     database.close()
 
 
-def answer(*parts: JsonObject, message_id: str = "a1", **more: JsonValue) -> JsonObject:
-    return {"id": message_id, "role": "assistant", "parts": [*parts], **more}
+def answer(*parts: JsonObject, message_id: str = "a1") -> UIMessage:
+    return {"id": message_id, "role": "assistant", "parts": [*parts]}
 
 
 def text(said: str) -> JsonObject:
@@ -79,7 +80,7 @@ def write_two_steps(store: StepStore) -> None:
     journal.add_response(1, ModelResponse(parts=[TextPart("it is seen")]), [])
 
 
-def history(store: StepStore, *messages: JsonObject) -> list[ModelMessage]:
+def history(store: StepStore, *messages: UIMessage) -> list[ModelMessage]:
     steps = store.steps_of(str(message["id"]) for message in messages)
     return model_history(messages, steps)
 
@@ -93,7 +94,7 @@ def test_an_answer_is_told_as_the_model_said_it_with_signatures_and_native_ids(
     store: StepStore,
 ) -> None:
     write_two_steps(store)
-    told = history(store, QUESTION, ANSWER, user_message("m2", "and then?"))
+    told = history(store, QUESTION, ANSWER, user_message("and then?", id="m2"))
     assert kinds(told) == [
         "user-prompt",
         "thinking tool-call",
@@ -134,9 +135,9 @@ def test_steps_are_read_again_after_a_restart(tmp_path: Path) -> None:
     ],
     ids=["text", "output", "call removed"],
 )
-def test_a_changed_answer_is_told_as_its_parts_say(store: StepStore, changed: JsonObject) -> None:
+def test_a_changed_answer_is_told_as_its_parts_say(store: StepStore, changed: UIMessage) -> None:
     write_two_steps(store)
-    told = history(store, QUESTION, changed, user_message("m2", "and?"))
+    told = history(store, QUESTION, changed, user_message("and?", id="m2"))
     assert not [part for message in told for part in message.parts if part.part_kind == "thinking"]
     assert kinds(told)[-1] == "user-prompt"
 
@@ -149,7 +150,7 @@ def test_a_changed_answer_is_told_as_its_parts_say(store: StepStore, changed: Js
     ],
 )
 def test_an_answer_that_was_shortened_to_fit_on_disk_is_told_whole(
-    store: StepStore, part: JsonObject, noted: str
+    store: StepStore, part: UIMessage, noted: str
 ) -> None:
     write_two_steps(store)
     names: list[JsonValue] = ["w1"] if noted == "compactedToolOutputs" else [3]
@@ -165,7 +166,7 @@ def test_a_call_that_never_ended_is_told_as_interrupted(store: StepStore) -> Non
     journal.add_result("w2", ModelRequest(parts=[ToolReturnPart("look", "seen", "n2")]))
     pending: JsonObject = {**call("w1"), "state": "input-available"}
     settled = settle_parts([STEP, pending, call("w2", output="seen")], reason=NOT_FINISHED)
-    told = history(store, QUESTION, answer(*settled), user_message("m2", "and?"))
+    told = history(store, QUESTION, answer(*settled), user_message("and?", id="m2"))
     returns = [part for part in told[2].parts if isinstance(part, ToolReturnPart)]
     assert {(part.tool_call_id, part.outcome) for part in returns} == {
         ("n1", "interrupted"),
@@ -191,7 +192,7 @@ def test_an_answer_from_elsewhere_is_told_by_its_parts(store: StepStore) -> None
     failed: JsonObject = {**call("x2"), "state": "output-error", "errorText": "gone"}
     reasoning: JsonObject = {"type": "reasoning", "text": "hm"}
     foreign = answer(STEP, reasoning, call("x1", output="seen"), failed, STEP, text("so"))
-    told = history(store, QUESTION, foreign, user_message("m2", "and?"))
+    told = history(store, QUESTION, foreign, user_message("and?", id="m2"))
     assert kinds(told) == [
         "user-prompt",
         "tool-call tool-call",
@@ -237,7 +238,7 @@ def test_steps_are_read_from_disk_once_until_more_are_written(tmp_path: Path) ->
 def test_a_message_is_told_anew_only_when_it_was_changed(store: StepStore) -> None:
     write_two_steps(store)
     teller, steps = History(), store.steps_of(["a1"])
-    more = user_message("m2", "and then?")
+    more = user_message("and then?", id="m2")
     first = teller.tell([QUESTION, ANSWER, more], steps)
     assert teller.tell([QUESTION, ANSWER, more], store.steps_of(["a1"]))[1] is first[1]
     edited = answer(STEP, text("something else"))
@@ -255,7 +256,7 @@ def test_a_history_that_ends_with_an_answer_asks_to_go_on(store: StepStore) -> N
 
 
 def test_files_of_a_user_are_told_as_content(store: StepStore) -> None:
-    files: list[JsonValue] = [
+    files: list[JsonObject] = [
         {"type": "text", "text": "see"},
         {"type": "file", "url": "data:text/plain;base64,aGk=", "mediaType": "text/plain"},
         {"type": "file", "url": "https://example.org/a.png", "mediaType": "image/png"},
@@ -271,5 +272,5 @@ def test_files_of_a_user_are_told_as_content(store: StepStore) -> None:
 
 
 def test_a_system_message_is_told_as_a_system_prompt(store: StepStore) -> None:
-    system: JsonObject = {"id": "s", "role": "system", "parts": [{"type": "text", "text": "Hush."}]}
+    system: UIMessage = {"id": "s", "role": "system", "parts": [{"type": "text", "text": "Hush."}]}
     assert isinstance(history(store, system, QUESTION)[0].parts[0], SystemPromptPart)
