@@ -6,12 +6,15 @@ RametError
 │   ├── InvalidOptions        an option with a value it cannot have
 │   ├── DataDirectoryError    the data directory cannot be used
 │   │   ├── DataDirectoryInUse
+│   │   ├── DataDirectoryNotFound
 │   │   └── DataDirectoryNotWritable
 │   ├── PortInUse             `ramet serve` cannot listen there
+│   ├── HostUnreachable       a command needs the host of a data directory, and cannot ask it
 │   └── NotRunning            the app was used before its lifespan started it
 ├── AddressError              an agent that cannot be reached
 │   ├── AgentNotRegistered    a class used but not given to `App`
 │   ├── InvalidAgentName
+│   ├── AgentNotFound         an operator asked for one that is not stored
 │   ├── SubAgentNotFound
 │   └── NotASubAgent          `parent_agent` where there is no such parent
 ├── CallError                 a call that cannot be made
@@ -31,6 +34,7 @@ RametError
 ├── AgentToolError
 │   ├── NotAnAgentTool        the child lacks the adapter methods
 │   ├── NoCurrentAgent        an agent tool used outside an agent
+│   ├── RunNotFound           an operator asked for one that is not there, or for one of several
 │   └── RunBelongsToAnother   one run id, two classes or two questions
 ├── FiberError
 │   └── NoCurrentFiber        `stash` outside a fiber
@@ -78,12 +82,20 @@ class DataDirectoryInUse(DataDirectoryError):
     """Another process holds the data directory; stop it or choose another directory."""
 
 
+class DataDirectoryNotFound(DataDirectoryError):
+    """There is no data directory to look at, or this process may not."""
+
+
 class DataDirectoryNotWritable(DataDirectoryError):
     """The data directory cannot be made or written."""
 
 
 class PortInUse(ConfigurationError):
     """Something listens on that port already; stop it or choose another port."""
+
+
+class HostUnreachable(ConfigurationError):
+    """A command needs the host of a data directory: none runs, or it cannot be asked."""
 
 
 class NotRunning(ConfigurationError):
@@ -102,6 +114,10 @@ class AgentNotRegistered(AddressError, LookupError):
 
 class InvalidAgentName(AddressError, ValueError):
     """A name that no agent can have."""
+
+
+class AgentNotFound(AddressError, LookupError):
+    """No agent is stored under the address that an operator asked for."""
 
 
 class SubAgentNotFound(AddressError, LookupError):
@@ -189,6 +205,10 @@ class NotAnAgentTool(AgentToolError, TypeError):
 
 class NoCurrentAgent(AgentToolError):
     """An agent tool was used outside the turn of an agent."""
+
+
+class RunNotFound(AgentToolError, LookupError):
+    """There is no run of the id that an operator asked for, or several agents have one."""
 
 
 class RunBelongsToAnother(AgentToolError, ValueError):

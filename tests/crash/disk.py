@@ -71,7 +71,7 @@ def read_disk(data: Path) -> Disk:
     disk = Disk()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "data"
-        shutil.copytree(data, copy)
+        shutil.copytree(data, copy, ignore=shutil.ignore_patterns("control.sock"))
         for file in sorted(copy.rglob("*.db")):
             _read(disk, file)
     return disk

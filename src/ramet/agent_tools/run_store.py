@@ -93,6 +93,12 @@ NEWEST = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
 ORDER BY started_at DESC, rowid DESC LIMIT ?
 """
+NEWEST_OF = """
+SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
+WHERE status IN (SELECT value FROM json_each(?))
+ORDER BY started_at DESC, rowid DESC LIMIT ?
+"""
+COUNTS = "SELECT status, count(*) AS number FROM cf_agent_tool_runs GROUP BY status"
 OF_CALLS = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
 WHERE parent_tool_call_id IN (SELECT value FROM json_each(?))
@@ -248,9 +254,16 @@ class RunStore:
         row = self._database.one(COUNT_UNFINISHED)
         return 0 if row is None else row["active"]
 
-    def newest(self, limit: int) -> list[StoredRun]:
-        """The newest runs, newest first."""
-        return [run_of(row) for row in self._database.query(NEWEST, limit)]
+    def newest(self, limit: int, statuses: Sequence[str] | None = None) -> list[StoredRun]:
+        """The newest runs, newest first, with one of some statuses or with any."""
+        if statuses is None:
+            return [run_of(row) for row in self._database.query(NEWEST, limit)]
+        rows = self._database.query(NEWEST_OF, dumps(statuses), limit)
+        return [run_of(row) for row in rows]
+
+    def counts(self) -> dict[str, int]:
+        """How many runs there are of each status."""
+        return {row["status"]: row["number"] for row in self._database.query(COUNTS)}
 
     def of_calls(self, tool_call_ids: Collection[str], limit: int) -> list[StoredRun]:
         """The newest runs of some tool calls, newest first."""

@@ -9,6 +9,7 @@ from typing import Self, TypeVar, overload
 
 from starlette.types import Receive, Scope, Send
 
+from ramet.control.server import ControlSocket
 from ramet.core.clock import SystemClock
 from ramet.core.http import BeforeHook
 from ramet.core.ids import Ids
@@ -23,7 +24,7 @@ from ramet.web.refusals import refusal_for
 A = TypeVar("A")
 
 DATA_VARIABLE = "RAMET_DATA"
-_DEFAULT_DATA = ".ramet"
+DEFAULT_DATA = ".ramet"
 _NOT_RUNNING = (
     "The app is not running: serve it with its lifespan "
     "(pass lifespan=app.lifespan where it is mounted), or use it inside `async with app:`"
@@ -66,7 +67,7 @@ class App:
             ConfigurationError: A class or an option is not right.
         """
         self.options = options or HostOptions()
-        self.data_dir = Path(data_dir or os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA)
+        self.data_dir = Path(data_dir or os.environ.get(DATA_VARIABLE) or DEFAULT_DATA)
         """Where the agents are stored; may be changed until the app is started."""
         self._classes = ClassTable(roots=agents, sub_agents=sub_agents)
         self._edge_options = EdgeOptions(
@@ -78,6 +79,7 @@ class App:
         self._clock = SystemClock()
         self._ids = Ids()
         self._host: Host | None = None
+        self._control: ControlSocket | None = None
         self._edge: Edge | None = None
 
     @property
@@ -131,6 +133,8 @@ class App:
             self._classes, self.data_dir, options=self.options, clock=self._clock, ids=self._ids
         )
         await host.start()
+        self._control = ControlSocket(host)
+        await self._control.start()
         self._host = host
         self._edge = Edge(host, self._edge_options)
         return self
@@ -142,8 +146,11 @@ class App:
         trace: TracebackType | None,
     ) -> None:
         """Give running turns the grace period, then stop; at once when something went wrong."""
-        await self.host.stop(grace=self.options.grace_period if error is None else 0)
-        self._host = self._edge = None
+        await self.host.finish_work(self.options.grace_period if error is None else 0)
+        if self._control is not None:
+            await self._control.stop()
+        await self.host.stop()
+        self._host = self._control = self._edge = None
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

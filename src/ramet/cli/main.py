@@ -12,7 +12,11 @@ from ramet.cli.target import load_application
 from ramet.errors import RametError
 from ramet.web.server import SOCKET_FRAME_BYTES, ServeOptions, serve
 
-_ELSEWHERE = {"demo": "ramet.demo.command"}
+_ELSEWHERE = {
+    "demo": "ramet.demo.command",
+    "inspect": "ramet.cli.inspecting",
+    "runs": "ramet.cli.runs",
+}
 """Commands that bring modules of their own, which are loaded only for them."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")

@@ -23,6 +23,13 @@ def set_up(
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
+def set_up_to_read(connection: sqlite3.Connection) -> None:
+    """Apply what a connection needs that only looks; nothing of it touches the file."""
+    be_patient(connection)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
 def _small_pages(connection: sqlite3.Connection) -> None:
     """Most agents are small: with pages of 1 KiB an empty one takes a quarter of the space."""
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import quote
 
 from ramet.core.failpoints import SPLIT_COMMITS
 from ramet.core.fence import Fence
 from ramet.errors import DatabaseUnusable, InvalidArguments
-from ramet.storage.connection_setup import be_impatient, be_patient, set_up
+from ramet.storage.connection_setup import be_impatient, be_patient, set_up, set_up_to_read
 
 Row: TypeAlias = sqlite3.Row
 SqlValue: TypeAlias = str | bytes | int | float | None
@@ -60,7 +61,21 @@ class Database:
         fence: Fence,
         durability: Literal["process", "power"] = "process",
         locking: Literal["normal", "exclusive"] = "normal",
+        read_only: bool = False,
     ) -> None:
+        """Open a file.
+
+        Args:
+            path: Where it lies; it is made if it is not there.
+            fence: Its owner's.
+            durability: What a commit outlives.
+            locking: Whether other processes may read it meanwhile.
+            read_only: Only look, at a file that is there and that nobody writes to meanwhile; what
+                a killed process has left in its write-ahead log is seen, and stays there.
+
+        Raises:
+            DatabaseUnusable: It cannot be opened or used.
+        """
         self.path = path
         self._fence = fence
         self._depth = 0
@@ -70,13 +85,20 @@ class Database:
         """How many transactions were committed through this object."""
         try:
             self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, cached_statements=256
+                _to_read(Path(path)) if read_only else path,
+                uri=read_only,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
             )
         except sqlite3.Error as error:
             raise DatabaseUnusable(f"Cannot open the database {path}: {error}") from error
         try:
             self._connection.row_factory = sqlite3.Row
-            set_up(self._connection, durability=durability, locking=locking)
+            if read_only:
+                set_up_to_read(self._connection)
+            else:
+                set_up(self._connection, durability=durability, locking=locking)
         except sqlite3.Error as error:
             self._connection.close()
             raise DatabaseUnusable(f"Cannot use the database {path}: {error}") from error
@@ -233,3 +255,14 @@ class Database:
         if self._locked_out:
             self._locked_out = False
             be_patient(self._connection)
+
+
+def _to_read(file: Path) -> str:
+    """The address under which SQLite opens a file that only we read.
+
+    Where nothing stands in a write-ahead log, SQLite is told that the file does not change, and so
+    makes no files of its own beside it.
+    """
+    log = file.with_name(file.name + "-wal")
+    settled = not log.exists() or log.stat().st_size == 0
+    return f"file:{quote(str(file.absolute()))}?{'immutable=1' if settled else 'mode=ro'}"

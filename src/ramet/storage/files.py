@@ -3,7 +3,7 @@
 Below the data directory lie `ramet.lock`, held by the one process that serves it; `host.db`, when
 each agent has to wake up next; and a folder `agents/3f/chat-agent-3f9c…/` for each root agent with
 all below it: `agent.db` is its own database, `sub/8a1b….db` a sub-agent's, named by a digest of its
-whole path.
+whole path. `host.json` and `control.sock` are of `ramet.control`.
 """
 
 import errno
@@ -12,18 +12,26 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from ramet.core.fence import Fence
 from ramet.core.json import dump_bytes, dumps, loads_or_raw
 from ramet.core.paths import AgentPath
-from ramet.errors import DatabaseUnusable, DataDirectoryInUse, DataDirectoryNotWritable
+from ramet.errors import (
+    DatabaseUnusable,
+    DataDirectoryInUse,
+    DataDirectoryNotFound,
+    DataDirectoryNotWritable,
+)
 from ramet.storage.database import Database
 from ramet.storage.key_value import KeyValue
 from ramet.storage.migrations import Schema, migrate
 
 IDENTITY_KEY = "cf_agent_identity"
+LOCK_NAME = "ramet.lock"
+_HOST_NAME = "host.db"
 _SLUG_LENGTH = 40
 _DIGEST_BYTES = 16
 
@@ -53,13 +61,40 @@ class DataDirectory:
         """
         try:
             (self.path / "agents").mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.path / "ramet.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataDirectoryNotWritable(
                 f"The data directory {self.path.absolute()} cannot be written: {error.strerror}"
             ) from error
+        self._hold(lock, fcntl.LOCK_EX)
+
+    def acquire_to_read(self) -> None:
+        """Keep others from serving the directory as long as it is read; nothing is made in it.
+
+        Others may read it too.
+
+        Raises:
+            DataDirectoryNotFound: There is no data directory.
+            DataDirectoryInUse: Another process serves it.
+        """
+        where = self.path.absolute()
+        if not self.path.is_dir():
+            raise DataDirectoryNotFound(f"There is no data directory {where}")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = os.open(self.path / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise DataDirectoryNotFound(
+                f"{where} is no data directory of ramet: there is no {LOCK_NAME} in it"
+            ) from error
+        except OSError as error:
+            raise DataDirectoryNotFound(
+                f"The data directory {where} cannot be read: {error.strerror}"
+            ) from error
+        self._hold(lock, fcntl.LOCK_SH)
+
+    def _hold(self, lock: int, kind: int) -> None:
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
             if error.errno not in {errno.EAGAIN, errno.EACCES}:
@@ -125,12 +160,29 @@ class DataDirectory:
 
     def open_host(self, *, fence: Fence) -> Database:
         """Open the host's own database, beside the agents."""
-        return self._connect(self.path / "host.db", fence)
+        return self._connect(self.path / _HOST_NAME, fence)
 
     def open_existing(self, path: AgentPath) -> Database | None:
         """Open a stored agent's database as it is, for reading what a closed agent has stored."""
         file = self.file_of(path)
         return self._connect(file, Fence(str(path))) if self.exists(path) else None
+
+    def roots(self) -> Iterator[Path]:
+        """The database files of all root agents, in no particular order."""
+        return (self.path / "agents").glob("*/*/agent.db")
+
+    def sub_agents(self) -> Iterator[Path]:
+        """The database files of all sub-agents, in no particular order."""
+        return (self.path / "agents").glob("*/*/sub/*.db")
+
+    def look_at(self, file: Path) -> Database:
+        """Open a database to read it, which nobody writes to meanwhile; see `Database`."""
+        return Database(file, fence=Fence(str(file)), read_only=True)
+
+    def look_at_host(self) -> Database | None:
+        """Open the host's own database to read it; None when there is none."""
+        file = self.path / _HOST_NAME
+        return self.look_at(file) if file.exists() else None
 
     def delete(self, path: AgentPath) -> None:
         """Remove what an agent stored; for a root, of everything below it too."""

@@ -1,0 +1,1 @@
+"""What an operator asks about a data directory, answered by its host or from its files."""

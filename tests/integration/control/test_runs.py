@@ -1,0 +1,291 @@
+"""`ramet runs`: what it shows and does beside a running host, and on the files of a stopped one."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ramet
+from ramet.core.json import JsonValue
+from ramet.core.paths import AgentPath
+from ramet.testing import Gate
+from tests.integration.control.desk import Clerk, Desk
+from tests.integration.control.shell import Said, Shell, desks
+
+pytestmark = pytest.mark.behaviour("D15")
+
+
+@pytest.fixture(autouse=True)
+def gates() -> Iterator[None]:
+    """Every test begins with gates of its own."""
+    Clerk.gates.clear()
+    Desk.finished.clear()
+    yield
+    Clerk.gates.clear()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "data")
+
+
+def listed(said: Said) -> list[JsonValue]:
+    runs = said.json["runs"]
+    assert isinstance(runs, list)
+    return [run["run_id"] for run in runs if isinstance(run, dict)]
+
+
+def part(said: Said, key: str) -> dict[str, JsonValue]:
+    found = said.json[key]
+    assert isinstance(found, dict)
+    return found
+
+
+async def let_go(app: ramet.App, run_id: str, *, desk: str = "ada") -> None:
+    """Begin a run that is under way until its gate opens."""
+    await app.get_agent(Desk, desk).give(run_id)
+    await Clerk.gates.setdefault(run_id, Gate()).reached()
+
+
+async def test_runs_of_all_agents_are_listed_newest_first_and_none_is_opened(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        for name, run_id in [("ada", "r1"), ("bob", "r2"), ("ada", "r3")]:
+            await app.get_agent(Desk, name).ask(run_id)
+    async with desks(shell.data) as app:
+        assert listed(await shell.run("runs", "list", "--json")) == ["r3", "r2", "r1"]
+        assert len(app.host.instances) == 0
+    assert listed(shell.run_here("runs", "list", "--json")) == ["r3", "r2", "r1"]
+
+
+async def test_runs_are_listed_by_agent_and_by_status(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await app.get_agent(Desk, "bob").ask("r2")
+        await let_go(app, "slow")
+        running = await shell.run("runs", "list", "--status", "running", "--json")
+        assert listed(running) == ["slow"]
+        several = ("--status", "running", "--status", "completed")
+        assert listed(await shell.run("runs", "list", *several, "--json")) == ["slow", "r2", "r1"]
+        of_bob = await shell.run("runs", "list", "--agent", "desk/bob", "--json")
+        assert listed(of_bob) == ["r2"]
+        below = ("--agent", "Desk/bob/sub/Clerk/r2")
+        assert listed(await shell.run("runs", "list", *below, "--json")) == []
+    left = shell.run_here("runs", "list", "--status", "running", "--agent", "Desk/ada", "--json")
+    assert listed(left) == ["slow"]
+
+
+async def test_pages_of_runs_follow_each_other(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        for number in range(5):
+            await app.get_agent(Desk, f"d{number % 2}").ask(f"r{number}")
+        first = await shell.run("runs", "list", "--limit", "2", "--json")
+        second = await shell.run("runs", "list", "--limit", "2", "--skip", "2", "--json")
+        last = await shell.run("runs", "list", "--limit", "2", "--skip", "4", "--json")
+        people = await shell.run("runs", "list", "--limit", "2")
+    assert [listed(each) for each in (first, second, last)] == [["r4", "r3"], ["r2", "r1"], ["r0"]]
+    assert [each.json["more"] for each in (first, second, last)] == [True, True, False]
+    assert people.err == "There are older ones: --skip 2 shows the next.\n"
+
+
+async def test_people_are_shown_a_table(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+    said = shell.run_here("runs", "list")
+    heading, row = said.out.splitlines()
+    assert heading.split() == ["RUN", "AGENT", "CHILD", "STATUS", "STARTED", "TOOK", "RESULT"]
+    assert row.split()[:4] == ["r1", "Desk/ada", "Clerk", "completed"]
+
+
+async def test_what_a_run_says_does_nothing_to_the_terminal(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "a\x1b[31m\nda").ask("r1")
+    said = shell.run_here("runs", "list")
+    assert "\x1b" not in said.out
+    assert len(said.out.splitlines()) == 2
+
+
+async def test_a_run_under_way_is_shown_with_its_progress_and_milestones(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await let_go(app, "slow")
+        said = await shell.run("runs", "show", "slow", "--json")
+        people = await shell.run("runs", "show", "slow")
+    run, child = part(said, "run"), part(said, "child")
+    assert (run["status"], run["detached"], run["agent"]) == ("running", True, "Desk/ada")
+    assert run["input_preview"] == {"question": "slow"}
+    assert said.json["child_agent"] == "Desk/ada/sub/Clerk/slow"
+    assert said.json["child_open"] is True
+    assert said.json["child_busy"]
+    progress, milestones = child["progress"], child["milestones"]
+    assert isinstance(progress, dict)
+    assert isinstance(milestones, list)
+    assert (progress["fraction"], progress["message"]) == (0.25, "Reading")
+    assert [each["name"] for each in milestones if isinstance(each, dict)] == ["found"]
+    assert "25% look-up Reading" in people.out
+    assert "milestone found" in people.out
+
+
+async def test_a_run_whose_host_is_gone_is_shown_as_it_was_left(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await let_go(app, "slow")
+    said = shell.run_here("runs", "show", "slow", "--json")
+    assert part(said, "run")["status"] == "running"
+    assert part(said, "child")["progress"]
+    assert said.json["child_open"] is False
+
+
+async def test_a_child_with_tables_of_its_own_is_asked_by_the_host(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask_stranger("r1")
+    assert shell.run_here("runs", "show", "r1", "--json").json["child"] is None
+    async with desks(shell.data):
+        said = await shell.run("runs", "show", "r1", "--json")
+    assert part(said, "child")["status"] == "completed"
+
+
+async def test_a_cancelled_run_ends_and_its_parent_is_told(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await let_go(app, "slow")
+        said = await shell.run("runs", "cancel", "slow", "--reason", "wrong topic", "--json")
+        await Desk.finished["slow"].wait()
+        shown = await shell.run("runs", "show", "slow", "--json")
+        again = await shell.run("runs", "cancel", "slow")
+    assert said.json["asked"] is True
+    assert part(said, "run")["status"] == "aborted"
+    assert part(shown, "run")["status"] == "aborted"
+    assert part(shown, "run")["error"] == "wrong topic"
+    assert (again.code, again.out) == (0, "The run slow had ended already: aborted.\n")
+
+
+async def test_an_awaited_run_is_cancelled_too(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        asking = asyncio.create_task(app.get_agent(Desk, "ada").ask("slow"))
+        await Clerk.gates.setdefault("slow", Gate()).reached()
+        said = await shell.run("runs", "cancel", "slow")
+        assert await asking == "aborted"
+    assert said.out.startswith("The run slow was told to stop; it is ")
+
+
+async def test_only_finished_runs_are_cleared_with_their_children(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await app.get_agent(Desk, "ada").ask("r2")
+        await app.get_agent(Desk, "bob").ask("r3")
+        await let_go(app, "slow")
+        said = await shell.run("runs", "clear", "--agent", "Desk/ada")
+        assert listed(await shell.run("runs", "list", "--json")) == ["slow", "r3"]
+        child = AgentPath.of(("Desk", "ada"), ("Clerk", "r1"))
+        assert not app.host.files.exists(child)
+    assert said.out == "Removed 2 runs of Desk/ada.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (("--older-than", "1d"), ["r1"]),
+        (("--older-than", "0s"), []),
+        (("--older-than", "2020-01-01T00:00Z"), ["r1"]),
+        (("--status", "error"), ["r1"]),
+        (("--status", "error", "--status", "completed"), []),
+    ],
+)
+async def test_clearing_can_be_narrowed(
+    shell: Shell, options: tuple[str, ...], left: list[JsonValue]
+) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await shell.run("runs", "clear", "--agent", "Desk/ada", *options)
+        assert listed(await shell.run("runs", "list", "--json")) == left
+
+
+@pytest.mark.parametrize("command", [("cancel", "slow"), ("clear", "--agent", "Desk/ada")])
+async def test_what_changes_something_needs_a_running_host(
+    shell: Shell, command: tuple[str, ...]
+) -> None:
+    async with desks(shell.data) as app:
+        await let_go(app, "slow")
+    assert shell.run_here("runs", *command).sentence == (
+        f"No server runs on {shell.data}, and only a running one can do that; "
+        "a run whose process is gone is taken up at the next start"
+    )
+    assert listed(shell.run_here("runs", "list", "--json")) == ["slow"]
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("runs", "show", "r9"), "No agent has a run 'r9'"),
+        (("runs", "show", "r1", "--agent", "Desk/bob"), "Desk/bob has no run 'r1'"),
+        (
+            ("runs", "show", "both"),
+            "Several agents have a run 'both': say which of Desk/ada, Desk/bob",
+        ),
+        (("runs", "cancel", "r9"), "No agent has a run 'r9'"),
+        (("runs", "list", "--agent", "Desk/cleo"), "There is no agent 'Desk/cleo' in {data}"),
+        (("runs", "clear", "--agent", "Desk/cleo"), "There is no agent 'Desk/cleo' in {data}"),
+        (("inspect", "Desk/a/sub/Clerk/r9"), "There is no agent 'Desk/a/sub/Clerk/r9' in {data}"),
+        (("inspect", "Desk/ada/sub/Clerk/r"), "There is no agent 'Desk/ada/sub/Clerk/r' in {data}"),
+        (
+            ("inspect", "Desk"),
+            "'Desk' is no agent's address: write CLASS/NAME, and /sub/CLASS/NAME behind it for a "
+            "sub-agent, with %2F for a / in a name",
+        ),
+    ],
+)
+async def test_what_is_not_there_is_one_sentence(
+    shell: Shell, command: tuple[str, ...], sentence: str
+) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await app.get_agent(Desk, "ada").ask("both")
+        await app.get_agent(Desk, "bob").ask("both")
+        said = (await shell.run(*command)).sentence
+    assert said == sentence.format(data=shell.data)
+    if command[1] not in {"cancel", "clear"}:
+        assert shell.run_here(*command).sentence == said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("runs", "list", "--status", "lost"),
+        ("runs", "clear", "--agent", "Desk/ada", "--status", "running"),
+        ("runs", "clear"),
+        ("runs", "clear", "--agent", "Desk/ada", "--older-than", "soon"),
+        ("runs", "clear", "--agent", "Desk/ada", "--older-than", "2026-01-31T12:00"),
+        ("runs", "list", "--limit", "0"),
+        ("runs", "show"),
+    ],
+)
+def test_a_command_that_is_written_wrongly_is_refused(
+    shell: Shell, command: tuple[str, ...]
+) -> None:
+    said = shell.run_here(*command)
+    assert said.code == 2
+    assert "Error: " in said.err
+
+
+@pytest.mark.parametrize("command", [("runs", "list"), ("runs", "cancel", "r1"), ("inspect",)])
+def test_a_directory_that_is_none_of_ramet_is_left_alone(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    missing = Shell(tmp_path / "missing").run_here(*command)
+    other = Shell(tmp_path).run_here(*command)
+    assert missing.sentence == f"There is no data directory {tmp_path / 'missing'}"
+    assert other.sentence == (
+        f"{tmp_path} is no data directory of ramet: there is no ramet.lock in it"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_agent_that_cannot_be_read_is_left_out(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await app.get_agent(Desk, "bob").ask("r2")
+        file = app.host.files.file_of(AgentPath.of(("Desk", "bob")))
+    file.write_bytes(b"no database" * 100)
+    said = shell.run_here("runs", "list", "--json")
+    assert listed(said) == ["r1"]
+    assert said.err.startswith(f"Left out: The database {file} cannot be used")
+    async with desks(shell.data):
+        assert listed(await shell.run("runs", "list", "--json")) == ["r1"]
