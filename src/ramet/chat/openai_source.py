@@ -12,6 +12,7 @@ from ramet.chat.source_items import Source, items_of
 from ramet.core.json import JsonObject, loads_object
 from ramet.protocol import chunks
 from ramet.protocol.chunks import FinishReason
+from ramet.protocol.ui_message import UIChunk
 
 BAD_ARGUMENTS: Final = "The model gave arguments that are no JSON object."
 FAILED: Final = "The model has failed."
@@ -32,7 +33,7 @@ _USAGE_FIELDS: Final = {
 }
 
 
-async def chunks_from_openai(stream: Source[Any]) -> AsyncGenerator[JsonObject]:
+async def chunks_from_openai(stream: Source[Any]) -> AsyncGenerator[UIChunk]:
     """One streamed answer of the OpenAI chat-completions API as the chunks of one step.
 
     ```python

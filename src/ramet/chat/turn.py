@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from ramet.core.json import JsonObject, JsonValue
 from ramet.core.signals import AbortSignal
-from ramet.protocol.ui_message import UIMessage
+from ramet.protocol.ui_message import UIChunk, UIMessage
 
 TurnTrigger: TypeAlias = Literal[
     "ws-chat",
@@ -57,7 +57,7 @@ class Turn:
 
     So it is when the first part of the answer was lost with an earlier process.
     """
-    resumed: Sequence[JsonObject] = ()
+    resumed: Sequence[UIChunk] = ()
     """The chunks that are stored of an answer whose first producer was lost."""
     under_way: set[str] = field(default_factory=set)
     """The tool calls that run here at the moment: no page may answer them.

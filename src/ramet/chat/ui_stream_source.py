@@ -8,6 +8,7 @@ from ramet.chat.source_items import Source, items_of
 from ramet.core.json import JsonObject, loads_object
 from ramet.errors import UnknownModelResult
 from ramet.protocol import chunks
+from ramet.protocol.ui_message import UIChunk
 
 _FIELD: Final = "data:"
 _DONE: Final = "[DONE]"
@@ -17,7 +18,7 @@ _ENDS: Final = frozenset({chunks.FINISH, chunks.ERROR, "abort"})
 
 async def chunks_from_ui_message_stream(
     stream: Source[str | bytes],
-) -> AsyncGenerator[JsonObject]:
+) -> AsyncGenerator[UIChunk]:
     """The chunks of a UI message stream: server-sent events, `data: {"type": …}` one a line.
 
     ```python

@@ -12,7 +12,7 @@ from ramet.core.json import JsonObject, dumps, loads_object, text_at
 from ramet.protocol import chunks
 from ramet.protocol.messages import text_of
 from ramet.protocol.parts import MessageFold
-from ramet.protocol.ui_message import UIMessage
+from ramet.protocol.ui_message import UIChunk, UIMessage
 
 OutcomeStatus: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
 
@@ -155,7 +155,7 @@ class ChatReply:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> JsonObject:
+    async def __anext__(self) -> UIChunk:
         return await self._answer.chunks.next()
 
     async def texts(self) -> AsyncIterator[str]:

@@ -14,10 +14,10 @@ from ramet.protocol.part_edits import (
     keys_of,
     with_metadata,
 )
-from ramet.protocol.ui_message import UIMessage
+from ramet.protocol.ui_message import UIMessage, UIPart
 
 
-def apply_chunk_to_parts(parts: Sequence[JsonObject], chunk: ChunkObject) -> list[JsonObject]:
+def apply_chunk_to_parts(parts: Sequence[UIPart], chunk: ChunkObject) -> list[UIPart]:
     """Give the parts as they are after a chunk; neither argument is changed.
 
     What a chunk says of parts it cannot find, or without the fields of its type, changes nothing.

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.run_events import ABSENT, Absent
+from ramet.protocol.ui_message import UIPart
 
 RunViewStatus: TypeAlias = Literal["running", "completed", "error", "aborted", "interrupted"]
 
@@ -59,7 +60,7 @@ class RunState:
     order: float = 0
     display: JsonObject | None = None
     status: RunViewStatus = "running"
-    parts: Sequence[JsonObject] = ()
+    parts: Sequence[UIPart] = ()
     summary: str | None = None
     error: str | None = None
     reason: str | None = None

@@ -24,6 +24,9 @@ from a `type` that may be any text which keys there are, so each `part["text"]` 
 narrowed first, by hand. `ramet.text_of` and `ramet.tool_calls` read the common kinds.
 """
 
+UIChunk: TypeAlias = dict[str, Any]
+"""A piece of an answer that streams: a dict with a `type`, whose kinds are as open as of parts."""
+
 
 class UIMessage(TypedDict):
     """A message of a chat, with the same keys as in the browser.

@@ -20,6 +20,7 @@ from ramet.chat.source_items import Source, closed_after, items_of
 from ramet.core.json import JsonObject
 from ramet.protocol import chunks
 from ramet.protocol.chunks import FinishReason
+from ramet.protocol.ui_message import UIChunk
 from ramet.think.chunk_writer import ChunkWriter, finish_reason_of
 from ramet.think.model_seam import translated
 from ramet.think.tool_outcome import wire_input, wire_output
@@ -28,7 +29,7 @@ from ramet.think.wire_ids import ProviderIds
 EventSource: TypeAlias = AsyncIterable[Any] | AbstractAsyncContextManager[AsyncIterable[Any]]
 
 
-async def chunks_from_pydantic_ai(events: EventSource) -> AsyncGenerator[JsonObject]:
+async def chunks_from_pydantic_ai(events: EventSource) -> AsyncGenerator[UIChunk]:
     """The answer of a pydantic-ai agent as chunks, as it comes.
 
     ```python
@@ -71,7 +72,7 @@ async def _events_of_run(run: AgentRun[Any, Any]) -> AsyncGenerator[object]:
         yield AgentRunResultEvent(run.result)
 
 
-async def chunks_from_text(pieces: Source[str]) -> AsyncGenerator[JsonObject]:
+async def chunks_from_text(pieces: Source[str]) -> AsyncGenerator[UIChunk]:
     """Pieces of text, as one text part of one step; a synchronous generator runs in a thread.
 
     Closing it closes the source.

@@ -11,10 +11,11 @@ from ramet.chat.live_turn import LiveTurn
 from ramet.chat.saving import Given, begun, given_messages, run_added, run_continued
 from ramet.chat.turn import TurnResult
 from ramet.chat.turns import CANCELLED
-from ramet.core.json import JsonObject, loads_object
+from ramet.core.json import loads_object
 from ramet.core.signals import AbortSignal
 from ramet.core.tail import Tail
 from ramet.errors import InvalidArguments
+from ramet.protocol.ui_message import UIChunk
 from ramet.think.hooks import settled
 from ramet.think.submission_records import SubmitResult
 from ramet.think.submissions import Submissions
@@ -31,7 +32,7 @@ class TurnCallback:
     raises cancels the turn and reaches the starter.
     """
 
-    on_event: Callable[[JsonObject], object]
+    on_event: Callable[[UIChunk], object]
     """Each chunk of the answer."""
     on_start: Callable[[str], object] | None = None
     """The turn's request id, before it runs."""

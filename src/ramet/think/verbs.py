@@ -6,7 +6,7 @@ from typing import TypeAlias
 from pydantic_ai.models import Model
 
 from ramet.chat.turn import Turn
-from ramet.core.json import JsonObject
+from ramet.protocol.ui_message import UIChunk
 from ramet.think.hooks import StepResult, ToolCallInfo, ToolCallResult
 
 ModelChoice: TypeAlias = Model | str | None
@@ -54,5 +54,5 @@ class ThinkVerbs:
     def on_step_finish(self, result: StepResult) -> object:
         """Run when the model has said all of a step, before its tools run."""
 
-    def on_chunk(self, chunk: JsonObject) -> object:
+    def on_chunk(self, chunk: UIChunk) -> object:
         """Run for each chunk of an answer before it is stored; it holds the answer up."""

@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, assert_type
 
+import pytest
+
 import ramet
-from ramet.client import ChatOutcome, ChatReply
+from ramet.client import AgentClient, AgentToolEvents, ChatOutcome
+from ramet.errors import UnknownModelResult
 from ramet.testing import Harness, ScriptedModel, ToolCall
 
 
@@ -120,16 +123,42 @@ async def test_a_test_client_shows_messages(tmp_path: Path) -> None:
     assert greeting["messages"][-1]["parts"][0]["text"] == "You said: hello"
 
 
-async def through_the_client(reply: ChatReply) -> ChatOutcome:
-    """What a program does with an answer; it only has to type-check."""
+async def through_the_client(client: AgentClient) -> ChatOutcome:
+    """What a program does with an answer and its runs; it only has to type-check."""
+    assert_type(client.messages, Sequence[ramet.UIMessage])
+    reply = await client.chat([*client.messages, ramet.user_message("And then?")])
     assert_type(reply.message, ramet.UIMessage)
+    pieces = [chunk["delta"].strip() async for chunk in reply if chunk["type"] == "text-delta"]
     outcome = await reply.result()
     assert_type(outcome.message, ramet.UIMessage | None)
+    runs = AgentToolEvents(client).runs_by_id.values()
+    pieces += [run.parts[-1]["text"].strip() for run in runs]
     return outcome
 
 
-def test_what_is_no_message_is_refused_before_it_runs() -> None:
-    misspelt: ramet.UIMessage = {"id": "q", "role": "usr", "parts": []}  # type: ignore[typeddict-item] # no such role
-    lacking: ramet.UIMessage = {"id": "q", "role": "user"}  # type: ignore[typeddict-item] # no parts
-    with_typo = misspelt.get("partz", lacking)
-    assert with_typo is lacking
+async def test_a_turn_is_followed_by_the_keys_of_its_chunks(tmp_path: Path) -> None:
+    Desk.model = ScriptedModel(["On shelf 3."])
+    heard: list[str] = []
+
+    def on_event(chunk: dict[str, Any]) -> None:
+        if chunk["type"] == "text-delta":
+            heard.append(chunk["delta"])
+
+    async with Harness(agents=[Desk], data_dir=tmp_path) as harness:
+        desk = await harness.agent(Desk, "d")
+        await desk.chat("Where?", ramet.TurnCallback(on_event=on_event))
+
+    assert "".join(heard) == "On shelf 3."
+
+
+async def test_a_message_that_lacks_something_is_refused_by_mypy_and_at_run_time(
+    tmp_path: Path,
+) -> None:
+    misspelt: ramet.UIMessage = {"id": "q", "role": "user", "prats": []}  # type: ignore[typeddict-item, typeddict-unknown-key] # no parts
+    async with Harness(agents=[Echo], data_dir=tmp_path) as harness:
+        echo = await harness.agent(Echo, "e")
+        with pytest.raises(UnknownModelResult, match="A message needs an id, a role and parts"):
+            await echo.save_messages(misspelt)
+        with pytest.raises(UnknownModelResult, match="A message needs an id, a role and parts"):
+            await echo.save_messages([{"id": "q", "role": "user"}])  # type: ignore[typeddict-item] # no parts
+        assert echo.messages == []
