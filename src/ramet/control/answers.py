@@ -12,7 +12,8 @@ from ramet.control.run_reports import FoundRun, RunReports, plain
 from ramet.control.stored_agents import StoredAgents
 from ramet.core.clock import Clock
 from ramet.core.paths import AgentPath
-from ramet.host.wakeups import SCHEMA, StoredWakeups
+from ramet.host.schema import SCHEMA
+from ramet.host.wakeups import StoredWakeups
 from ramet.storage import Database, DataDirectory, is_current
 
 

@@ -1,7 +1,7 @@
 """The agents of a data directory, read one by one without opening any of them."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -94,21 +94,24 @@ class StoredAgents:
 
         Why an agent could not be looked at is added to `unreadable`.
         """
-        async for root in self._roots(unreadable):
-            pending = [root]
+        known = self._open.files()
+        for file in self._files.roots():
+            pending: list[AgentPath | Path] = [known.get(file) or file]
             while pending:
-                path = pending.pop()
                 try:
-                    with self.reading(path) as database:
-                        if database is None:
+                    with self._looking_at(pending.pop()) as looked:
+                        if looked is None:
                             continue
-                        found, below = read(path, database), self.sub_agents(database)
+                        path, database = looked
+                        below = self.sub_agents(database)
+                        pending.extend(path.child(it.class_name, it.name) for it in below[::-1])
+                        found = read(path, database)
                 except StorageError as error:
                     unreadable.append(str(error))
                     continue
-                pending.extend(path.child(each.class_name, each.name) for each in reversed(below))
                 yield found
-                await self.breathe()
+                if await self.breathe():
+                    known = self._open.files()
 
     def sub_agents(self, database: Database) -> list[SubAgentInfo]:
         """The agents right below the one whose database this is."""
@@ -125,32 +128,41 @@ class StoredAgents:
                 await self.breathe()
         return counted[0], counted[1]
 
-    async def breathe(self) -> None:
-        """Let others have their turn now and then."""
-        if self._clock.monotonic() - self._breathed >= BREATH_SECONDS:
-            await self._clock.sleep(0)
-            self._breathed = self._clock.monotonic()
+    async def breathe(self) -> bool:
+        """Let others have their turn now and then; whether they had it."""
+        if self._clock.monotonic() - self._breathed < BREATH_SECONDS:
+            return False
+        await self._clock.sleep(0)
+        self._breathed = self._clock.monotonic()
+        return True
 
-    async def _roots(self, unreadable: list[str]) -> AsyncIterator[AgentPath]:
-        known = self._open.files()
-        for file in self._files.roots():
+    @contextmanager
+    def _looking_at(self, where: AgentPath | Path) -> Iterator[tuple[AgentPath, Database] | None]:
+        """An agent with its database, by its path or by its file; None when it is gone."""
+        if isinstance(where, AgentPath):
+            with self.reading(where) as database:
+                yield None if database is None else (where, database)
+        elif where.exists():
+            stored = self._files.look_at(where)
             try:
-                path = known.get(file) or self._identity(file)
-            except StorageError as error:
-                unreadable.append(str(error))
-            else:
-                if path is not None:
-                    yield path
-            await self.breathe()
+                yield _owner(stored), stored
+            finally:
+                stored.close()
+        else:
+            yield None
 
     async def _root(self, step: PathStep) -> AgentPath | None:
         named = AgentPath((step,))
         for path in (named, *self._open.known_as(named)):
             if self._files.exists(path):
                 return path
-        async for root in self._roots([]):
-            if means(step, class_name=root.leaf.class_name, name=root.leaf.name):
-                return root
+        known = self._open.files()
+        for file in self._files.roots():
+            with suppress(StorageError), self._looking_at(known.get(file) or file) as looked:
+                if looked is not None and _is(step, looked[0]):
+                    return looked[0]
+            if await self.breathe():
+                known = self._open.files()
         return None
 
     def _below(self, path: AgentPath, step: PathStep) -> AgentPath | None:
@@ -161,18 +173,16 @@ class StoredAgents:
                 return path.child(each.class_name, each.name)
         return None
 
-    def _identity(self, file: Path) -> AgentPath | None:
-        """Whose a file is; None when it is gone by now."""
-        if not file.exists():
-            return None
-        database = self._files.look_at(file)
-        try:
-            if not database.has_table("cf_agents_state"):
-                raise DatabaseUnusable(f"The database {file} is not one of an agent")
-            stored = KeyValue(database).get(IDENTITY_KEY)
-        finally:
-            database.close()
-        try:
-            return AgentPath.from_json(loads(stored or ""))
-        except (NotJson, ValueError) as error:
-            raise DatabaseUnusable(f"The database {file} does not say whose it is") from error
+
+def _is(step: PathStep, root: AgentPath) -> bool:
+    return means(step, class_name=root.leaf.class_name, name=root.leaf.name)
+
+
+def _owner(database: Database) -> AgentPath:
+    """Whose a database is."""
+    if not database.has_table("cf_agents_state"):
+        raise DatabaseUnusable(f"The database {database.path} is not one of an agent")
+    try:
+        return AgentPath.from_json(loads(KeyValue(database).get(IDENTITY_KEY) or ""))
+    except (NotJson, ValueError) as error:
+        raise DatabaseUnusable(f"The database {database.path} does not say whose it is") from error

@@ -265,4 +265,4 @@ def _to_read(file: Path) -> str:
     """
     log = file.with_name(file.name + "-wal")
     settled = not log.exists() or log.stat().st_size == 0
-    return f"file:{quote(str(file.absolute()))}?{'immutable=1' if settled else 'mode=ro'}"
+    return f"file:{quote(str(file.absolute()))}?{'mode=ro&immutable=1' if settled else 'mode=ro'}"
