@@ -17,7 +17,7 @@ class Worker(ramet.AIChatAgent):
     """Works for as many milliseconds as it is told."""
 
     async def on_chat_message(self, turn: ramet.Turn) -> AsyncIterator[str]:
-        seconds = float(turn.body["agentToolInput"])  # type: ignore[arg-type] # what the parent gave
+        seconds = float(turn.body["agentToolInput"])
         await self.report_progress(milestone="begun")
         yield "working"
         await self._ramet.context.clock.sleep(seconds)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from ramet.core.json import JsonValue
+from ramet.core.json import AnyJson, JsonValue
 from ramet.protocol.chunks import ChunkKind
 from ramet.protocol.run_events import Absent, InterruptedReason, RunStatus
 from ramet.protocol.ui_message import UIMessage
@@ -25,7 +25,7 @@ class Progress:
     phase: str | None = None
     milestone: str | None = None
     """Set when the signal is a milestone."""
-    data: JsonValue = None
+    data: AnyJson = None
     at: int = 0
     """Milliseconds since the epoch."""
 
@@ -42,7 +42,7 @@ class Milestone:
     fraction: float | None = None
     message: str | None = None
     phase: str | None = None
-    data: JsonValue = None
+    data: AnyJson = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class RunInfo:
     status: RunStatus
     parent_tool_call_id: str | None = None
     input_preview: JsonValue | Absent = Absent.ABSENT
-    display: JsonValue = None
+    display: AnyJson = None
     display_order: int = 0
     notify_source: str | None = None
     started_at: int = 0
@@ -141,6 +141,6 @@ class ChildRun:
     """What a child knows of the run it works for (`agent_tool_child_run`)."""
 
     run_id: str
-    input: JsonValue
+    input: AnyJson
     messages: Sequence[UIMessage] = ()
     """The messages that the run has added to the child's transcript so far."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from ramet.core.json import JsonObject, JsonValue
+from ramet.core.json import AnyJson, JsonObject
 from ramet.core.signals import AbortSignal
 from ramet.protocol.ui_message import UIChunk, UIMessage
 
@@ -48,7 +48,7 @@ class Turn:
     """The user messages that the turn answers."""
     signal: AbortSignal
     """Aborted when the turn is cancelled; the producer is cancelled too."""
-    body: Mapping[str, JsonValue] = field(default_factory=dict)
+    body: Mapping[str, AnyJson] = field(default_factory=dict)
     """What the application sent beside the messages."""
     client_tools: Sequence[JsonObject] = ()
     """Tools that the browser executes: `{"name", "description"?, "parameters"?}`."""

@@ -17,7 +17,7 @@ from ramet.client.receiver import Identity, Receiver
 from ramet.client.reply import ChatReply
 from ramet.client.streaming import StreamingCall
 from ramet.client.web_socket import WebSocketOpener
-from ramet.core.json import JsonObject, JsonValue, dumps, to_json_strict
+from ramet.core.json import AnyJson, JsonObject, dumps, to_json_strict
 from ramet.errors import ConnectionLost
 from ramet.protocol import types
 from ramet.protocol.ui_message import UIMessage
@@ -139,7 +139,7 @@ class AgentClient:
         return self._receiver.identity
 
     @property
-    def state(self) -> JsonValue:
+    def state(self) -> AnyJson:
         """The agent's state as this client knows it; None before one came."""
         return self._receiver.state
 
@@ -156,7 +156,7 @@ class AgentClient:
         self._receiver.set_state(value)
         await self._link.send(dumps({"type": types.STATE, "state": value}))
 
-    def on_state(self, listener: Callable[[JsonValue], object]) -> Callable[[], None]:
+    def on_state(self, listener: Callable[[AnyJson], object]) -> Callable[[], None]:
         """Call `listener` with each new state, from wherever; the result ends that."""
         return self._receiver.states.add(listener)
 
@@ -164,7 +164,7 @@ class AgentClient:
         """Call `listener` with the server's words when it refuses a state; the result ends that."""
         return self._receiver.state_errors.add(listener)
 
-    async def call(self, method: str, *args: object, timeout: float | None = None) -> JsonValue:  # noqa: ASYNC109 - it is the wait for an answer, on the client's own clock
+    async def call(self, method: str, *args: object, timeout: float | None = None) -> AnyJson:  # noqa: ASYNC109 - it is the wait for an answer, on the client's own clock
         """Call a method of the agent and wait for what it returns. It is sent at most once.
 
         While the connection is being made again the call waits for it. A connection that breaks

@@ -5,7 +5,7 @@ from typing import Self
 
 from ramet.client.buffer import Buffer
 from ramet.client.settled import Settled
-from ramet.core.json import JsonValue
+from ramet.core.json import AnyJson, JsonValue
 from ramet.errors import ClientClosed
 
 
@@ -32,11 +32,11 @@ class StreamingCall:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> JsonValue:
+    async def __anext__(self) -> AnyJson:
         await self._send_once()
         return await self._items.next()
 
-    async def result(self) -> JsonValue:
+    async def result(self) -> AnyJson:
         """The value that the stream ended with; items that nobody has read are dropped.
 
         Raises:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 from pydantic import BaseModel
@@ -17,6 +17,9 @@ from pydantic import JsonValue as JsonValue  # exported: every module takes it f
 from ramet.errors import NotJson as NotJson  # exported, beside what raises it
 
 JsonObject: TypeAlias = dict[str, JsonValue]
+
+AnyJson: TypeAlias = Any
+"""A `JsonValue` that users are given: they know its shape, so they need not check it again."""
 
 DEPTH_LEFT_FOR_FRAMES = 16
 """By how many levels what is stored may be less deep than what can be encoded at all."""

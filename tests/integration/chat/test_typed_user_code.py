@@ -131,6 +131,7 @@ async def through_the_client(client: AgentClient) -> ChatOutcome:
     pieces = [chunk["delta"].strip() async for chunk in reply if chunk["type"] == "text-delta"]
     outcome = await reply.result()
     assert_type(outcome.message, ramet.UIMessage | None)
+    pieces += [str(await client.call("add", 1, 2) + client.state["count"])]
     runs = AgentToolEvents(client).runs_by_id.values()
     pieces += [run.parts[-1]["text"].strip() for run in runs]
     return outcome
