@@ -33,9 +33,10 @@ from ramet.host.idle import IdleEviction
 from ramet.host.instance import Instance
 from ramet.host.instances import Instances, check_path
 from ramet.host.pending_deletions import PendingDeletions
+from ramet.host.schema import SCHEMA
 from ramet.host.sockets import Message, Sockets
 from ramet.host.wakeups import RootWakeups, WakeupIndex
-from ramet.storage import Database, DataDirectory
+from ramet.storage import Database, DataDirectory, migrate
 
 A = TypeVar("A")
 
@@ -111,6 +112,7 @@ class Host:
         self.files.acquire()
         try:
             self._database = self.files.open_host(fence=Fence("the host"))
+            migrate(self._database, SCHEMA)
             self._wakeups = WakeupIndex(self._database, self.clock, on_due=self._alarm_due)
             self._wakeups.rename(self.classes.renamed)
             self._pending_deletions = PendingDeletions(self._database)

@@ -18,6 +18,11 @@ ALL = "SELECT target, stored FROM ramet_deletions"
 FORGET = "DELETE FROM ramet_deletions WHERE target = ?"
 
 
+def create_deletions(database: Database) -> None:
+    """Make the table, unless an earlier version has made it outside its migrations."""
+    database.run(CREATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingDeletion:
     """An agent that is to be gone."""
@@ -32,7 +37,6 @@ class PendingDeletions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        database.run(CREATE)
 
     def note(self, deletion: PendingDeletion) -> None:
         """Record that a deletion begins: from here on it is carried to its end."""

@@ -14,7 +14,7 @@ from ramet.core.fence import Fence
 from ramet.core.json import NotJson, dumps, loads
 from ramet.core.paths import AgentPath
 from ramet.errors import StorageError
-from ramet.storage import Database, Migration, Row, combined, migrate
+from ramet.storage import Database, Row
 
 _log = logging.getLogger("ramet.host")
 
@@ -64,22 +64,17 @@ COUNT_DUE = "SELECT count(*) AS number FROM ramet_wakeups WHERE set_aside = 0 AN
 EARLIEST = "SELECT due_ms FROM ramet_wakeups WHERE set_aside = 0 ORDER BY due_ms LIMIT 1"
 
 
-def _create(database: Database) -> None:
+def create_wakeups(database: Database) -> None:
+    """Make the table of wake-ups."""
     for statement in (CREATE, CREATE_INDEX, CREATE_ASIDE_INDEX):
         database.run(statement)
 
 
-def _add_set_ms(database: Database) -> None:
+def add_set_ms(database: Database) -> None:
+    """Note of each wake-up when it was set."""
     database.run(ADD_SET_MS)
     database.run(CREATE_SET_INDEX)
 
-
-SCHEMA = combined(
-    (
-        Migration(component="host", number=1, apply=_create),
-        Migration(component="host", number=2, apply=_add_set_ms),
-    )
-)
 
 LONGEST_WAIT_MS = 30_000
 """The wall clock is looked at that often while a root waits: it may be set, or have stood still."""
@@ -102,7 +97,6 @@ class WakeupIndex:
         self._timer_due: int | None = None
         self._read_ms = clock.now_ms()
         """Whoever was due at this moment has been read."""
-        migrate(database, SCHEMA)
         database.run(TAKE_UP)
         self._wake_after_step()
 

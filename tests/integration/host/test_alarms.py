@@ -12,8 +12,9 @@ from ramet.core.clock import Clock
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.host.alarms import AT_ONCE, PAGE
+from ramet.host.schema import SCHEMA
 from ramet.host.wakeups import DUE, NEXT, SET_LATER, TAKE_UP, WakeupIndex
-from ramet.storage import Database, Row
+from ramet.storage import Database, Row, migrate
 from ramet.testing import Harness, ManualClock
 
 DONE: list[str] = []
@@ -47,7 +48,9 @@ def nothing_done() -> None:
 
 
 def index_of(folder: Path, clock: Clock, on_due: Callable[[], object] = list) -> WakeupIndex:
-    return WakeupIndex(Database(folder / "h.sqlite", fence=Fence("h")), clock, on_due=on_due)
+    database = Database(folder / "h.sqlite", fence=Fence("h"))
+    migrate(database, SCHEMA)
+    return WakeupIndex(database, clock, on_due=on_due)
 
 
 def due_of(h: Harness) -> list[object]:

@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
-from ramet.host.wakeups import SCHEMA
+from ramet.host.schema import SCHEMA
 from ramet.storage import DataDirectory, combined, migrate
 
 folder = DataDirectory(Path(sys.argv[1]), durability=sys.argv[2])
