@@ -182,6 +182,16 @@ DELIVERED: Mapping[SlotName, str] = {
 }
 SIGNALLED = "UPDATE cf_agent_tool_runs SET last_progress_at = ? WHERE run_id = ?"
 CLASS_GONE = "UPDATE cf_agent_tool_runs SET class_gone_since = ? WHERE run_id = ?"
+BRING_NEARER = """
+UPDATE cf_agent_tool_runs
+SET detached_max_budget_at = detached_max_budget_at - max(0, started_at - ?1),
+    started_at = min(started_at, ?1),
+    last_progress_at = min(last_progress_at, ?1),
+    class_gone_since = min(class_gone_since, ?1),
+    finish_claimed_at = min(finish_claimed_at, ?1),
+    give_up_claimed_at = min(give_up_claimed_at, ?1)
+WHERE detached = 1 AND finish_delivered_at IS NULL
+"""
 KEEP_WISHES = "UPDATE cf_agent_tool_runs SET detached_on_milestones = ? WHERE run_id = ?"
 DELETE = "DELETE FROM cf_agent_tool_runs WHERE run_id = ?"
 
@@ -343,6 +353,10 @@ class RunStore:
     def class_gone(self, run_id: str, since: int | None) -> None:
         """Record since when the class of a run's child is gone; None once it is back."""
         self._database.run(CLASS_GONE, since, run_id)
+
+    def bring_nearer(self, now: int) -> None:
+        """Take what outstanding runs say of later than now for now: the clock was set back."""
+        self._database.run(BRING_NEARER, now)
 
     def keep_wishes(self, run_id: str, wishes: MilestoneWishes) -> None:
         """Record which milestones are still to be told of."""

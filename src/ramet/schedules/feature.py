@@ -151,7 +151,8 @@ class Schedules:
         """Have an internal handler of this agent called at a moment, in place of the one before.
 
         For features that have to go on after a crash: an agent that is not open then is opened.
-        None takes the moment back. Users neither see nor name it (D16).
+        None takes the moment back. Users neither see nor name it (D16). It is `LONGEST_WAKING` away
+        at most: one that is further away is brought nearer.
         """
         self._ports.fence.check()
         id = self._waking_id(handler)

@@ -18,6 +18,8 @@ MANY_ALIKE = 10
 """How many one-shot schedules of one callback may be due at once before that looks like a fault."""
 LONGEST_PAUSE_MS = 300_000
 """The longest wait before a sub-agent that cannot be reached is tried again."""
+LONGEST_WAKING = 120
+"""Features have themselves woken no more seconds away than this: more is a clock set back."""
 
 _LARGEST_EXPONENT = 20
 

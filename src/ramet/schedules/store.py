@@ -81,9 +81,9 @@ WHERE time <= ? AND type IN ('delayed', 'scheduled') AND id NOT GLOB 'cf:*' GROU
 EARLIEST = """
 SELECT id, time FROM cf_agents_schedules WHERE running = 0 ORDER BY time LIMIT ?
 """
-REPEATING = """
+NOT_DATED = """
 SELECT rowid, * FROM cf_agents_schedules
-WHERE time > ? AND running = 0 AND type IN ('cron', 'interval')
+WHERE time > ? AND running = 0 AND (type IN ('cron', 'interval') OR id GLOB 'cf:*')
 """
 BEGUN_AFTER = """
 SELECT 1 FROM cf_agents_schedules
@@ -260,9 +260,12 @@ class ScheduleStore:
         """Ids and times of the rows that are due first among those not marked as running."""
         return [(row["id"], row["time"]) for row in self._database.query(EARLIEST, limit)]
 
-    def repeating(self, *, after: int) -> list[StoredSchedule]:
-        """The rows that repeat, do not run, and are due only after a moment."""
-        return [_stored(row) for row in self._database.query(REPEATING, after)]
+    def not_dated(self, *, after: int) -> list[StoredSchedule]:
+        """The rows due after a moment that no user has set a date for, and that do not run.
+
+        They repeat, or ramet made them for itself.
+        """
+        return [_stored(row) for row in self._database.query(NOT_DATED, after)]
 
     def begun_by(self, now: int) -> None:
         """Take what is marked as running for begun now, where it says later."""

@@ -170,11 +170,12 @@ class Timetable:
     def _bring_nearer(self, now_ms: int) -> None:
         """Leave nothing that repeats further away than one period: the clock was set back.
 
-        One-shot schedules keep their date.
+        Nor a wake-up of a feature than those ever are. One-shot schedules of users keep their date.
         """
         now = now_ms // 1000
-        for row in self._store.repeating(after=now):
-            time = policy.next_time(row.timing, now_ms)
+        for row in self._store.not_dated(after=now):
+            latest = now + policy.LONGEST_WAKING
+            time = latest if row.internal else policy.next_time(row.timing, now_ms)
             if time is not None and time + 1 < row.timing.time:  # a first time is rounded up
                 self._alarm.promise(time * 1000)
                 self._store.reschedule(row.id, time)

@@ -2,15 +2,18 @@
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from ramet.agent_tools.detached.policy import (
     claimable,
     class_stays_away,
+    is_ahead,
     last_signal,
     next_index,
     next_tick_ms,
+    only_sign_is_to_come,
     over_budget,
     was_never_begun,
 )
@@ -55,11 +58,40 @@ def test_the_pauses_between_ticks_grow_up_to_the_longest() -> None:
 
 @pytest.mark.behaviour("AT-257")
 def test_the_latest_sign_of_all_counts() -> None:
-    assert last_signal(run(), None) is None
-    assert last_signal(run(), inspection()) is None
-    assert last_signal(run(last_progress_at=5), None) == 5
-    assert last_signal(run(last_progress_at=5), inspection(progress=7)) == 7
-    assert last_signal(run(last_progress_at=5), inspection(progress=7, milestones=(1, 9))) == 9
+    assert last_signal(run(), None, now=9) is None
+    assert last_signal(run(), inspection(), now=9) is None
+    noted = run(last_progress_at=5)
+    assert last_signal(noted, None, now=9) == 5
+    assert last_signal(noted, inspection(progress=7), now=9) == 7
+    assert last_signal(noted, inspection(progress=7, milestones=(1, 9)), now=9) == 9
+
+
+def test_a_sign_that_is_still_to_come_does_not_count() -> None:
+    heard = inspection(progress=7, milestones=(1, 9))
+    assert last_signal(run(last_progress_at=5), heard, now=6) == 5
+    assert last_signal(run(last_progress_at=10), heard, now=8) == 7
+    assert last_signal(run(last_progress_at=5), None, now=4) is None
+    assert only_sign_is_to_come(run(), heard, now=0)
+    assert not only_sign_is_to_come(run(), heard, now=1)
+    assert not only_sign_is_to_come(run(last_progress_at=0), heard, now=0)
+    assert not only_sign_is_to_come(run(), inspection(), now=0)
+    assert not only_sign_is_to_come(run(), None, now=0)
+
+
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        {"last_progress_at": 6},
+        {"class_gone_since": 6},
+        {"finish": Slot(claimed_at=6)},
+        {"give_up": Slot(claimed_at=6)},
+        {"started_at": 6},
+    ],
+)
+def test_a_row_is_ahead_that_tells_of_something_later_than_now(ahead: dict[str, Any]) -> None:
+    assert is_ahead(run(**ahead), now=5)
+    assert not is_ahead(run(**ahead), now=6)
+    assert not is_ahead(run(max_budget_at=10), now=5)
 
 
 @pytest.mark.behaviour("AT-254", "AT-255", "AT-256", "AT-258", "AT-260", "AT-261")

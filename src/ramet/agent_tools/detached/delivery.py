@@ -34,7 +34,7 @@ class Deliveries:
     detached: DetachedPorts
     runs: RunStore
     backbone: Backbone
-    _under_way: dict[tuple[str, SlotName], int] = field(default_factory=dict)
+    _under_way: dict[tuple[str, SlotName], float] = field(default_factory=dict)
     """The deliveries that this process is at, with when it began."""
 
     def busy(self) -> bool:
@@ -47,9 +47,9 @@ class Deliveries:
         While it is told that the run was given up its end waits for the next tick, though not for
         longer than a lease (AT-251).
         """
-        key, now = (run.run_id, slot), self.ports.clock.now_ms()
+        key, now = (run.run_id, slot), self.ports.clock.monotonic()
         giving_up = self._under_way.get((run.run_id, "give-up"))
-        follows = giving_up is None or now - giving_up >= LEASE_MS
+        follows = giving_up is None or now - giving_up >= GAP_SECONDS
         if key not in self._under_way and follows:
             self._under_way[key] = now
             work = self._between_turns(run, slot)
@@ -63,7 +63,7 @@ class Deliveries:
         """
         key = (run.run_id, slot)
         if key not in self._under_way:
-            self._under_way[key] = self.ports.clock.now_ms()
+            self._under_way[key] = self.ports.clock.monotonic()
             try:
                 await self._deliver(run, slot)
             finally:

@@ -35,13 +35,43 @@ def next_index(index: int) -> int:
     return min(max(index, 0) + 1, len(CADENCE) - 1)
 
 
-def last_signal(run: StoredRun, inspection: Inspection | None) -> int | None:
-    """When a run last gave a sign, by its row and its child; None when it never did (AT-257)."""
-    moments = [run.detachment.last_progress_at if run.detachment else None]
-    if inspection is not None:
-        moments += [milestone.at for milestone in inspection.milestones]
-        moments.append(inspection.progress.at if inspection.progress else None)
-    return max((moment for moment in moments if moment is not None), default=None)
+def last_signal(run: StoredRun, inspection: Inspection | None, *, now: int) -> int | None:
+    """When a run last gave a sign, by its row and its child; None when it never did (AT-257).
+
+    A moment that is still to come tells of a wall clock that was set back, and does not count.
+    """
+    noted = run.detachment.last_progress_at if run.detachment else None
+    moments = [*_signs(inspection), *(() if noted is None else (noted,))]
+    return max((moment for moment in moments if moment <= now), default=None)
+
+
+def only_sign_is_to_come(run: StoredRun, inspection: Inspection | None, *, now: int) -> bool:
+    """Whether a run has given signs, but by a clock that was set back since."""
+    signs = _signs(inspection)
+    return bool(signs) and last_signal(run, inspection, now=now) is None
+
+
+def is_ahead(run: StoredRun, *, now: int) -> bool:
+    """Whether a row tells of something later than now: the wall clock was set back."""
+    terms = run.detachment
+    if terms is None:
+        return False
+    moments = (
+        run.started_at,
+        terms.last_progress_at,
+        terms.class_gone_since,
+        terms.finish.claimed_at,
+        terms.give_up.claimed_at,
+    )
+    return any(moment is not None and moment > now for moment in moments)
+
+
+def _signs(inspection: Inspection | None) -> list[int]:
+    if inspection is None:
+        return []
+    progress = inspection.progress
+    milestones = [milestone.at for milestone in inspection.milestones]
+    return milestones if progress is None else [*milestones, progress.at]
 
 
 def over_budget(run: StoredRun, inspection: Inspection | None, *, now: int) -> GiveUp | None:
@@ -51,7 +81,7 @@ def over_budget(run: StoredRun, inspection: Inspection | None, *, now: int) -> G
         return None
     if terms.max_budget_at is not None and now >= terms.max_budget_at:
         return "budget-exceeded"
-    signal, window = last_signal(run, inspection), terms.no_progress_ms
+    signal, window = last_signal(run, inspection, now=now), terms.no_progress_ms
     if signal is not None and window and now - signal >= window:
         return "no-progress"
     return None

@@ -12,6 +12,8 @@ from ramet.agent_tools.detached.policy import (
     GiveUp,
     claimable,
     class_stays_away,
+    is_ahead,
+    only_sign_is_to_come,
     over_budget,
     was_never_begun,
 )
@@ -67,7 +69,7 @@ class Reconciler:
 
         No row is changed here: to lose its observer is normal for a detached run (AT-280, AT-281).
         """
-        outstanding = self.dispatcher.runs.outstanding()
+        outstanding = self._outstanding()
         if outstanding:
             self.backbone.keep()
         for run in outstanding:
@@ -82,12 +84,24 @@ class Reconciler:
         self.backbone.go_on(payload)
         self._ticking += 1
         try:
-            asked = [(run, self._ask(run)) for run in self.dispatcher.runs.outstanding()]
+            asked = [(run, self._ask(run)) for run in self._outstanding()]
             for run, answer in asked:
                 await self._look_at(run, await answer if isinstance(answer, Awaitable) else answer)
         finally:
             self._ticking -= 1
         self.backbone.rest()
+
+    def _outstanding(self) -> list[StoredRun]:
+        """The runs that have still to report back, with no moment later than now.
+
+        One that is tells of a wall clock that was set back: nothing waits until it has caught up.
+        """
+        runs, now = self.dispatcher.runs, self.ports.clock.now_ms()
+        found = runs.outstanding()
+        if not any(is_ahead(run, now=now) for run in found):
+            return found
+        runs.bring_nearer(now)
+        return runs.outstanding()
 
     async def _look_at(self, asked: StoredRun, answer: _Answer) -> None:
         run = self.dispatcher.runs.get(asked.run_id)
@@ -104,7 +118,10 @@ class Reconciler:
         if ending is not None:
             await self._conclude(run, ending)
             return
-        reason = over_budget(run, inspection, now=self.ports.clock.now_ms())
+        now = self.ports.clock.now_ms()
+        if only_sign_is_to_come(run, inspection, now=now):
+            self.dispatcher.runs.signalled(run.run_id, now)
+        reason = over_budget(run, inspection, now=now)
         if reason is not None:
             await self._give_up(run, reason)
         elif inspection is not None and self.dispatcher.child_of(run).tailable:
