@@ -64,8 +64,12 @@ class TurnWaking:
                 self._take_back()
 
     def renew(self) -> None:
-        """Once it has come: be woken again as long as a turn is under way."""
-        if self._due_ms is not None and self._due_ms > self._clock.now_ms():
+        """Once it has come: be woken again as long as a turn is under way.
+
+        One that is further away than it was ever promised has come too: the clock was set back.
+        """
+        now = self._clock.now_ms()
+        if self._due_ms is not None and now < self._due_ms <= now + RESUME_MS:
             return
         self._due_ms = None
         if self._under_way():
