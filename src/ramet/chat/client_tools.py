@@ -7,8 +7,10 @@ from ramet.chat.continuation_store import Wish
 from ramet.chat.continuing import Continuing
 from ramet.chat.lapsing import LAPSED, has_gone_on
 from ramet.chat.live_turn import LiveTurn
+from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts
 from ramet.chat.recovery_policy import tool_names
+from ramet.chat.stream_log import StoredStream
 from ramet.chat.turn_store import StoredTurn
 from ramet.chat.turns import Turns
 from ramet.connections.connection import Connection
@@ -35,6 +37,8 @@ class _Place:
     """The same as the transcript has it; None when the call is in the log of a stream only."""
     live: LiveTurn | None
     """The turn that writes to the answer now."""
+    log: str | None = None
+    """The log of a lost turn that has the call as well: the turn that goes on begins with it."""
 
     @property
     def streams(self) -> bool:
@@ -86,9 +90,7 @@ class ClientAnswers:
                 tools = answer.client_tools if isinstance(answer, ToolResult) else None
                 wish = Wish(message_id=str(place.message["id"]), client_tools=tools)
                 self._continuing.wish(wish, sender)
-            if place.stored is not None and not place.streams:
-                self._ports.transcript.put(_with_chunks(place.stored, changes))
-                self._keep_for_recovery(place.stored, changes)
+            self._store(place, changes)
         failpoint("chat.answer.stored")
         self._show(place, changes)
         if goes_on:
@@ -132,6 +134,16 @@ class ClientAnswers:
             return self._ports.recovery.asked(lost.turn_id).client_tools
         return self._ports.continuation.awaiting(str(place.message["id"])).client_tools
 
+    def _store(self, place: _Place, changes: Sequence[JsonObject]) -> None:
+        """Keep what an answer comes to; the turn that streams the call keeps it itself."""
+        if place.streams:
+            return
+        if place.stored is not None:
+            self._ports.transcript.put(_with_chunks(place.stored, changes))
+        if place.log is not None:
+            for chunk in changes:
+                self._ports.log.append_behind(place.log, chunks.chunk_body(chunk))
+
     def _show(self, place: _Place, changes: Sequence[JsonObject]) -> None:
         live = place.live
         for chunk in changes:
@@ -151,19 +163,29 @@ class ClientAnswers:
             message = None if live.answer is None else live.answer.message()
             if message is not None and call_part(message, tool_call_id) is not None:
                 return _Place(message=message, stored=stored, live=live)
-        return None if stored is None else _Place(message=stored, stored=stored, live=None)
+        if stored is None:
+            return self._place_in_log(tool_call_id)
+        lost = self._lost_turn_of(stored)
+        log = None if lost is None or lost.continuation else self._log_of(lost)
+        behind = None if log is None else log.stream_id
+        return _Place(message=stored, stored=stored, live=None, log=behind)
 
-    def _keep_for_recovery(self, message: UIMessage, changes: Sequence[JsonObject]) -> None:
-        """Give the log of a lost turn the answer too: the turn that goes on begins with the log."""
-        ports, turn = self._ports, self._lost_turn_of(message)
-        if turn is None or turn.continuation:
-            return
+    def _place_in_log(self, tool_call_id: str) -> _Place | None:
+        """Where a call is that a lost turn has made which went on with an earlier answer."""
+        for turn in self._ports.turns.unfinished():
+            log = self._log_of(turn) if turn.continuation else None
+            message = None if log is None else folded(self._ports, log)[0].message()
+            if log and message and call_part(message, tool_call_id) is not None:
+                return _Place(message=message, stored=None, live=None, log=log.stream_id)
+        return None
+
+    def _log_of(self, turn: StoredTurn) -> StoredStream | None:
+        """The log of a lost turn; of one that is about to go on for it, the log it begins with."""
         live = self._turns.find(turn.request_id)
-        stream = ports.log.of_turn(turn.turn_id)
-        behind = stream.stream_id if stream is not None else live and live.plan.resumes
-        if behind:
-            for chunk in changes:
-                ports.log.append_behind(behind, chunks.chunk_body(chunk))
+        resumed = None if live is None else live.plan.resumes
+        return self._ports.log.of_turn(turn.turn_id) or next(
+            (log for log in self._ports.log.all() if log.stream_id == resumed), None
+        )
 
     def _lost_turn_of(self, message: UIMessage) -> StoredTurn | None:
         """The turn that has not ended and whose answer a message is."""

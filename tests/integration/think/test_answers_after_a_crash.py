@@ -11,6 +11,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
 import ramet
+from ramet.core.json import dumps
 from ramet.testing import Gate, Harness
 from ramet.testing.scripted_model import Answer, ScriptedModel, ToolCall
 from tests.integration.think.stage import Assistant, Chat
@@ -205,3 +206,80 @@ async def test_a_person_is_still_asked_when_a_tool_of_the_same_step_was_cut(
     told = returns(model.requests[1].messages)
     assert [each[:2] for each in told] == [("c1", "success"), ("c2", "failed")]
     assert chat.said == "Gone."
+
+
+async def lost_continuation(host: Harness, doing: Doing) -> Chat:
+    """A turn that goes on after a page's answer, and is cut off in the calls that it makes."""
+    chat = await connected(host)
+    await ask(chat, "Go", clientTools=[WEATHER])
+    await give(chat, "c0", "cold")
+    await host.advance(1)
+    return await crashed(host, doing)
+
+
+@pytest.mark.behaviour("AC-001", "CR-016")
+@pytest.mark.parametrize("twice", [False, True])
+async def test_a_call_that_only_a_lost_continuation_has_made_is_answered_in_between(
+    host: Harness, doing: Doing, *, twice: bool
+) -> None:
+    first, more = ToolCall("getWeather", {}, "c0"), ToolCall("getWeather", {}, "c1")
+    slow = ToolCall("slow", {}, "c2")
+    model = scripted(first, [more, slow], "Well.", tools=[doing.slow])
+    chat = await lost_continuation(host, doing)
+    await give(chat, "c2", "forged")
+    await give(chat, "c1", "sunny")
+    await give(chat, "c1", "too late")
+    (updated,) = chat.client.of_type("cf_agent_message_updated")
+    assert "sunny" in dumps(updated)
+    if twice:
+        chat = await crashed(host, doing)
+    await decided(host)
+    told = returns(model.requests[2].messages)
+    assert [each[:2] for each in told] == [
+        ("c0", "success"),
+        ("c1", "success"),
+        ("c2", "failed"),
+    ]
+    assert [part.get("output") for part in chat.tool_parts()] == ["cold", "sunny", None]
+    assert (chat.said, len(model.requests), doing.did) == ("Well.", 3, ["slow"])
+
+
+@pytest.mark.behaviour("CR-016")
+async def test_the_only_call_of_a_lost_continuation_is_answered_in_between(
+    host: Harness, doing: Doing
+) -> None:
+    first, more = ToolCall("getWeather", {}, "c0"), ToolCall("getWeather", {}, "c1")
+    model = scripted(first, more, "Well.", tools=[])
+    chat = await connected(host)
+    await ask(chat, "Go", clientTools=[WEATHER])
+    Asked.holds = Gate()
+    await give(chat, "c0", "cold")
+    await host.advance(1)
+    chat = await crashed(host, doing)
+    await give(chat, "c1", "sunny")
+    await decided(host)
+    assert [told[2] for told in returns(model.requests[2].messages)] == ["cold", "sunny"]
+    assert (chat.said, len(model.requests)) == ("Well.", 3)
+
+
+@pytest.mark.behaviour("CR-016")
+@pytest.mark.parametrize("approved", [False, True])
+async def test_a_question_of_a_lost_continuation_is_decided_in_between(
+    host: Harness, doing: Doing, *, approved: bool
+) -> None:
+    danger = Tool(doing.danger, requires_approval=True)
+    first = ToolCall("getWeather", {}, "c0")
+    model = scripted(
+        first,
+        [ToolCall("danger", {}, "c1"), ToolCall("slow", {}, "c2")],
+        "Well.",
+        tools=[danger, doing.slow],
+    )
+    chat = await lost_continuation(host, doing)
+    await give(chat, "c1", "forged")
+    await decide(chat, "c1", approved=approved)
+    await decided(host)
+    assert doing.did == (["slow", "danger"] if approved else ["slow"])
+    assert [told[0] for told in returns(model.requests[2].messages)] == ["c0", "c1", "c2"]
+    assert chat.tool_parts()[1]["state"] == ("output-available" if approved else "output-denied")
+    assert (chat.said, len(model.requests)) == ("Well.", 3)
