@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from tests.support.server import environment
+from tests.support.npm import NPM_FOLDER
+from tests.support.server import ROOT, environment
 
-HERE = Path(__file__).parent
-NPM_FOLDER = "tests/browser"
 GROUP_TIMEOUT = 900
 FAMILIES = ["ChatAgent", "ThinkAgent"]
 
@@ -60,10 +59,10 @@ def run_group(
     build_page()
     command = ["node", "run.mjs", name, "--server", server, "--agent", agent]
     if start:
-        command += ["--start", json.dumps(list(start))]
+        command += ["--start", json.dumps(list(start)), "--root", str(ROOT)]
     run = subprocess.run(
         command,
-        cwd=HERE,
+        cwd=NPM_FOLDER,
         env=environment(),
         capture_output=True,
         text=True,
@@ -94,12 +93,16 @@ def names_of(checks: Sequence[ParameterSet]) -> set[str]:
 
 def build_page() -> None:
     """Build the test page unless it is there for the present sources."""
-    stamp = HERE / "dist" / "sources.sha256"
-    digest = _digest([*sorted((HERE / "page").iterdir()), HERE / "package-lock.json"])
+    stamp = NPM_FOLDER / "dist" / "sources.sha256"
+    digest = _digest([*sorted((NPM_FOLDER / "page").iterdir()), NPM_FOLDER / "package-lock.json"])
     if stamp.exists() and stamp.read_text() == digest:
         return
     built = subprocess.run(
-        ["npm", "run", "--silent", "build"], cwd=HERE, capture_output=True, text=True, check=False
+        ["npm", "run", "--silent", "build"],
+        cwd=NPM_FOLDER,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert built.returncode == 0, f"The test page does not build:\n{built.stdout}{built.stderr}"
     stamp.write_text(digest)
@@ -114,4 +117,4 @@ def _digest(files: Sequence[Path]) -> str:
 
 def _require_packages() -> None:
     assert shutil.which("node"), "Node 20 is needed for the browser tests"
-    assert (HERE / "node_modules").is_dir(), f"Run `npm ci` in {NPM_FOLDER}, or scripts/test"
+    assert (NPM_FOLDER / "node_modules").is_dir(), f"Run `npm ci` in {NPM_FOLDER}, or scripts/test"

@@ -2,7 +2,7 @@
 //
 //   node run.mjs GROUP --server HOST:PORT [--agent ChatAgent] [--only PART-OF-A-NAME]
 //
-// A group that kills the server starts it itself: --start '["COMMAND", "ARGUMENT", …]'
+// A group that kills the server starts it itself: --start '["COMMAND", "ARGUMENT", …]' --root FOLDER
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -21,6 +21,7 @@ const { positionals, values } = parseArgs({
     agent: { type: "string", default: "ChatAgent" },
     only: { type: "string" },
     start: { type: "string" },
+    root: { type: "string" },
   },
 });
 const [group] = positionals;
@@ -30,7 +31,7 @@ const [host, port] = values.server.split(":");
 const server = { host, port: Number(port) };
 const { checks, kind } = await import(`./checks/${group}.mjs`);
 const { agent, only } = values;
-const victim = values.start ? new Victim(JSON.parse(values.start), server) : null;
+const victim = values.start ? new Victim(JSON.parse(values.start), server, values.root) : null;
 await victim?.start();
 
 if (kind === "node") {

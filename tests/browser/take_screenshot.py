@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.browser.rig import HERE
+from tests.support.npm import CHECKED_IN
 from tests.support.server import ROOT, running
 
 PICTURE = ROOT / "docs" / "images" / "demo.png"
@@ -15,7 +15,7 @@ def main() -> None:
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, running("demo", folder=Path(folder)) as server:
         command = ["node", "screenshot.mjs", "--server", server.address, "--out", str(PICTURE)]
-        subprocess.run(command, cwd=HERE, check=True, timeout=120)
+        subprocess.run(command, cwd=CHECKED_IN, check=True, timeout=120)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 CHAT_CHECKS = [
     check("an answer is streamed word by word"),
+    check("the page is told how a turn ended"),
     check("reasoning is a part of its own before the text", pytest.mark.behaviour("MB-001")),
     check("a second question follows the first answer"),
     check(

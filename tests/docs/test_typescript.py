@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.rig import HERE
 from tests.docs.pages import PAGES, Block
+from tests.support.npm import CHECKED_IN
 
 LANGUAGES = ("ts", "tsx", "js")
 
@@ -20,7 +20,7 @@ def test_the_typescript_of_the_docs_type_checks() -> None:
     assert shutil.which("node"), "Node 20 is needed"
     blocks = [block for page in PAGES for block in page.blocks() if block.language in LANGUAGES]
     assert blocks
-    with tempfile.TemporaryDirectory(dir=HERE, prefix=".docs-") as folder:
+    with tempfile.TemporaryDirectory(dir=CHECKED_IN, prefix=".docs-") as folder:
         for number, block in enumerate(blocks):
             write(Path(folder), block, number)
         # A file each: what one of them imports must not depend on the others.
@@ -32,7 +32,7 @@ def test_the_typescript_of_the_docs_type_checks() -> None:
         (Path(folder) / "tsconfig.json").write_text(json.dumps(config))
         checked = subprocess.run(
             ["node", "node_modules/typescript/bin/tsc", "--noEmit", "-p", folder],
-            cwd=HERE,
+            cwd=CHECKED_IN,
             capture_output=True,
             text=True,
             check=False,

@@ -16,10 +16,11 @@ import ramet
 from ramet.core.json import JsonObject, dumps
 from ramet.protocol import chunks
 from ramet.testing import Cut, Ending, Gate, Harness, ScriptedChild, TestClient
+from tests.support.npm import NPM_FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "tests" / "unit" / "client" / "recorded"
-REDUCER = ROOT / "tests" / "browser" / "rig" / "reduce_runs.mjs"
+REDUCER = NPM_FOLDER / "rig" / "reduce_runs.mjs"
 
 
 class Parent(ramet.Agent[object]):

@@ -39,11 +39,16 @@ export const checks = {
     assert.equal(state.chat?.status, "ready");
     assert.match(state.chat?.messages.at(-1)?.id ?? "", /^asst_/);
     nothingTwice(state);
+    assert.deepEqual(tab.complaints, []);
+  },
+
+  async "the page is told how a turn ended"(bench) {
+    const tab = await bench.tab();
+    const state = await tab.ask("say 2");
     assert.deepEqual(
       state.turnEnds.map(({ outcome, messageIds }) => ({ outcome, messageIds })),
       [{ outcome: "completed", messageIds: [state.chat?.messages[0].id] }],
     );
-    assert.deepEqual(tab.complaints, []);
   },
 
   async "reasoning is a part of its own before the text"(bench) {

@@ -2,24 +2,26 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import net from "node:net";
-import path from "node:path";
 
 import { until } from "./report.mjs";
 
-const ROOT = path.resolve(import.meta.dirname, "../../..");
-
 export class Victim {
-  /** @param {string[]} command @param {{host: string, port: number}} address */
-  constructor(command, address) {
+  /**
+   * @param {string[]} command
+   * @param {{host: string, port: number}} address
+   * @param {string | undefined} folder where the command is run
+   */
+  constructor(command, address, folder) {
     this.command = command;
     this.address = address;
+    this.folder = folder;
     /** @type {import("node:child_process").ChildProcess | null} */
     this.process = null;
   }
 
   async start() {
     const [program, ...args] = this.command;
-    this.process = spawn(program, args, { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
+    this.process = spawn(program, args, { cwd: this.folder, stdio: ["ignore", "ignore", "inherit"] });
     await until(() => answers(this.address), "the server to answer", 30_000);
   }
 
