@@ -84,6 +84,12 @@ class ContinuationStore:
         """Forget it: the answer goes on, or never will."""
         self._values.delete(WISH_KEY)
 
+    def forget_wish_for(self, message_id: str) -> None:
+        """Forget it if it is for that answer, of which nothing is left."""
+        wish = self.wish()
+        if wish is not None and wish.message_id == message_id:
+            self.forget_wish()
+
     def wish(self) -> Wish | None:
         """The answer that is to go on, if there is one."""
         text = self._values.get(WISH_KEY)

@@ -8,7 +8,7 @@ from typing import Final
 from ramet.chat.child import ChatChild
 from ramet.chat.live_turn import LiveTurn, TurnPlan
 from ramet.chat.orphans import seal_orphans
-from ramet.chat.partial import waits_for_client
+from ramet.chat.partial import partial_message, waits_for_client
 from ramet.chat.ports import ChatPorts
 from ramet.chat.recovering_flag import RecoveringFlag
 from ramet.chat.recovery_endings import Endings
@@ -306,7 +306,9 @@ class Recovery:
         """Accept the turn that goes on for a lost one: both facts are one commit."""
         ports, turn = self._ports, lost.turn
         asked, run = ports.recovery.asked(turn.turn_id), ports.runs.of_request(turn.request_id)
-        keeps = lost.incident.persist or run is not None or holds_results(lost.partial)
+        # Looked at anew: a page may have answered since the turn was noted.
+        results = holds_results(partial_message(ports, turn))
+        keeps = lost.incident.persist or run is not None or results
         stream, goes_on = ports.log.of_turn(turn.turn_id), lost.incident.kind == "continue"
         resumes = stream.stream_id if stream is not None and keeps and goes_on else None
 
@@ -314,8 +316,8 @@ class Recovery:
             ports.turns.end(turn.turn_id, "recovering", now=ports.context.clock.now_ms())
             if stream is not None and resumes is None:
                 ports.log.close(stream.stream_id, "recovering")
-            if not keeps and not turn.continuation:
-                ports.transcript.delete([turn.assistant_message_id])
+            if not keeps:
+                self._drop(turn)
             ports.recovery.forget_asked(turn.turn_id)
             ports.recovery.keep_incident(replace(lost.incident, status="attempting"))
             if run is not None:
@@ -337,6 +339,12 @@ class Recovery:
         self._lost.pop(turn.turn_id, None)
         self._hand_on(lost, live)
         self._turns.enqueue(live)
+
+    def _drop(self, turn: StoredTurn) -> None:
+        """Forget what there is of a lost answer, and that it was to go on after an approval."""
+        if not turn.continuation:
+            self._ports.transcript.delete([turn.assistant_message_id])
+        self._ports.continuation.forget_wish_for(turn.assistant_message_id)
 
     def _hand_on(self, lost: Lost, live: LiveTurn) -> None:
         """Let those who wait for the lost turn wait for the one that goes on for it."""

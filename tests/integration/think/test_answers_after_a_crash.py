@@ -31,9 +31,13 @@ class Asked(Assistant):
         if self.holds is not None:
             await self.holds.wait()
 
-    async def on_chat_recovery(self, ctx: ramet.ChatRecoveryContext) -> None:
+    keeps: ClassVar[bool] = True
+    """Whether what there is of a lost answer is kept."""
+
+    async def on_chat_recovery(self, ctx: ramet.ChatRecoveryContext) -> ramet.ChatRecoveryDecision:
         if self.waits is not None:
             await self.waits.wait()
+        return ramet.ChatRecoveryDecision(persist=self.keeps)
 
 
 class Doing:
@@ -69,6 +73,7 @@ def doing() -> Doing:
 @pytest.fixture
 async def host(tmp_path: Path) -> AsyncIterator[Harness]:
     Asked.waits = Asked.holds = None
+    Asked.keeps = True
     async with Harness(agents=[Asked], data_dir=tmp_path) as running:
         yield running
 
@@ -282,4 +287,40 @@ async def test_a_question_of_a_lost_continuation_is_decided_in_between(
     assert doing.did == (["slow", "danger"] if approved else ["slow"])
     assert [told[0] for told in returns(model.requests[2].messages)] == ["c0", "c1", "c2"]
     assert chat.tool_parts()[1]["state"] == ("output-available" if approved else "output-denied")
+    assert (chat.said, len(model.requests)) == ("Well.", 3)
+
+
+@pytest.mark.behaviour("CR-012")
+async def test_an_answer_that_came_in_between_is_a_result_that_is_never_dropped(
+    host: Harness, doing: Doing
+) -> None:
+    calls = [ToolCall("getWeather", {}, "c1"), ToolCall("slow", {}, "c2")]
+    model = scripted(calls, "Sunny.", tools=[doing.slow])
+    await ask(await connected(host), "Go", clientTools=[WEATHER])
+    Asked.keeps = False
+    chat = await crashed(host, doing)
+    await give(chat, "c1", "sunny")
+    await decided(host)
+    told = returns(model.requests[1].messages)
+    assert [each[:2] for each in told] == [("c1", "success"), ("c2", "failed")]
+    assert (chat.said, len(model.requests)) == ("Sunny.", 2)
+
+
+@pytest.mark.behaviour("CR-012")
+async def test_an_approval_that_came_in_between_goes_with_the_answer_that_is_dropped(
+    host: Harness, doing: Doing
+) -> None:
+    danger = Tool(doing.danger, requires_approval=True)
+    calls = [ToolCall("danger", {}, "c1"), ToolCall("slow", {}, "c2")]
+    model = scripted(
+        calls, ToolCall("again", {}, "c3"), "Well.", tools=[danger, doing.slow, doing.again]
+    )
+    await ask(await connected(host), "Go")
+    Asked.keeps = False
+    chat = await crashed(host, doing)
+    await decide(chat, "c1", approved=True)
+    await decided(host)
+    await host.advance(5)
+    assert "danger" not in doing.did
+    assert [part["toolCallId"] for part in chat.tool_parts()] == ["c3"]
     assert (chat.said, len(model.requests)) == ("Well.", 3)
