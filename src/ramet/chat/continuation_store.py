@@ -85,7 +85,7 @@ class ContinuationStore:
         self._values.delete(WISH_KEY)
 
     def forget_wish_for(self, message_id: str) -> None:
-        """Forget it if it is for that answer, of which nothing is left."""
+        """Forget it if it is for that answer, which is not to go on."""
         wish = self.wish()
         if wish is not None and wish.message_id == message_id:
             self.forget_wish()

@@ -148,6 +148,8 @@ class Endings:
                         client_tools=asked.client_tools,
                     )
                 )
+            else:
+                ports.continuation.forget_wish_for(turn.assistant_message_id)
             ports.recovery.forget_asked(turn.turn_id)
         failpoint("recovery.turn_ended")
         return message or None

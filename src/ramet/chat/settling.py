@@ -150,6 +150,8 @@ def _store(ports: ChatPorts, live: LiveTurn, ending: Ending, *, message: UIMessa
         if live.phase == "streaming":
             ports.log.close(plan.stream_id, ending.outcome)
         _keep_awaiting(ports, live, message)
+        if ending.outcome != "completed":
+            ports.continuation.forget_wish_for(plan.assistant_message_id)
         _keep_newest(ports)
         ports.recovery.forget_asked(plan.turn_id)
     ports.log.sweep(ports.runs.bound_requests)

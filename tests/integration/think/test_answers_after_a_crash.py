@@ -33,11 +33,13 @@ class Asked(Assistant):
 
     keeps: ClassVar[bool] = True
     """Whether what there is of a lost answer is kept."""
+    proceeds: ClassVar[bool] = True
+    """Whether it goes on."""
 
     async def on_chat_recovery(self, ctx: ramet.ChatRecoveryContext) -> ramet.ChatRecoveryDecision:
         if self.waits is not None:
             await self.waits.wait()
-        return ramet.ChatRecoveryDecision(persist=self.keeps)
+        return ramet.ChatRecoveryDecision(persist=self.keeps, proceed=self.proceeds)
 
 
 class Doing:
@@ -73,7 +75,7 @@ def doing() -> Doing:
 @pytest.fixture
 async def host(tmp_path: Path) -> AsyncIterator[Harness]:
     Asked.waits = Asked.holds = None
-    Asked.keeps = True
+    Asked.keeps = Asked.proceeds = True
     async with Harness(agents=[Asked], data_dir=tmp_path) as running:
         yield running
 
@@ -324,3 +326,22 @@ async def test_an_approval_that_came_in_between_goes_with_the_answer_that_is_dro
     assert "danger" not in doing.did
     assert [part["toolCallId"] for part in chat.tool_parts()] == ["c3"]
     assert (chat.said, len(model.requests)) == ("Well.", 3)
+
+
+@pytest.mark.parametrize("end", ["cancelled", "refused"])
+async def test_a_lost_answer_that_does_not_go_on_does_not_do_so_for_an_answer_in_between_either(
+    host: Harness, doing: Doing, end: str
+) -> None:
+    calls = [ToolCall("getWeather", {}, "c1"), ToolCall("slow", {}, "c2")]
+    model = scripted(calls, "Sunny.", tools=[doing.slow])
+    chat = await connected(host)
+    await ask(chat, "Go", clientTools=[WEATHER])
+    Asked.proceeds = end != "refused"
+    chat = await crashed(host, doing)
+    await give(chat, "c1", "sunny")
+    if end == "cancelled":
+        await chat.cancel("r2")
+    await decided(host)
+    assert [part["state"] for part in chat.tool_parts()] == ["output-available", "output-error"]
+    assert len(model.requests) == 1
+    assert chat.client.of_type("cf_agent_stream_resume_none")

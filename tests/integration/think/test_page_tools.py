@@ -172,6 +172,29 @@ async def test_a_page_may_answer_while_another_tool_of_the_step_holds_up_the_res
         assert [part["output"] for part in chat.tool_parts()] == ["slowly", "sunny"]
 
 
+async def test_an_answer_that_is_stopped_does_not_go_on_for_what_a_page_has_answered_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+
+    async def slow() -> None:
+        """Take your time."""
+        await gate.wait()
+
+    calls = [ToolCall("slow", {}, "c1"), ToolCall("getWeather", {}, "c2")]
+    model = assistant(monkeypatch, calls, "Done.", tools=(slow,))
+    async with harness(tmp_path) as host:
+        chat = await connected(host)
+        await ask(chat, "Go", clientTools=[WEATHER])
+        await gate.reached()
+        await give(chat, "c2", "sunny")
+        await chat.cancel("r1")
+        await host.advance(5)
+        assert [part["state"] for part in chat.tool_parts()] == ["output-error", "output-available"]
+        assert len(model.requests) == 1
+        assert chat.client.of_type("cf_agent_stream_resume_none")
+
+
 async def test_server_tools_of_the_same_step_have_run_when_the_page_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
