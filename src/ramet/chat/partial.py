@@ -57,13 +57,19 @@ def waits_for_client(ports: ChatPorts, turn: StoredTurn, partial: UIMessage | No
     """Whether an answer has stopped for an approval, or for a tool that the browser executes.
 
     One that was cut in a tool of its own as well has not: it goes on, and asks again after that.
+    Nor has one with a call that the page was still to be shown.
     """
     if not awaits_client(partial, _page_tools(ports, turn)):
         return False
-    return not any(
-        part.get("state") in _UNDER_WAY and ports.runs_here(str(part.get("toolCallId")))
-        for part in parts_of(partial or {})
-    )
+    return not any(_goes_on(ports, part) for part in parts_of(partial or {}))
+
+
+def _goes_on(ports: ChatPorts, part: JsonObject) -> bool:
+    """Whether a part is a tool call that the turn which goes on has still to see to."""
+    state = part.get("state")
+    if state == tool_parts.INPUT_STREAMING and ports.family.resumes_steps:
+        return tool_parts.tool_call_id(part) is not None
+    return state in _UNDER_WAY and ports.runs_here(str(part.get("toolCallId")))
 
 
 def parked(ports: ChatPorts, turn: StoredTurn, partial: UIMessage) -> UIMessage:

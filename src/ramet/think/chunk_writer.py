@@ -1,6 +1,6 @@
 """Writes one step of a model as chunks: opens and closes parts, names tool calls for clients."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, assert_never
 
 from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -77,16 +77,21 @@ class ChunkWriter:
         self._open = None
         yield chunks.reasoning_end(self._open_id) if reasoning else chunks.text_end(self._open_id)
 
-    def complete(self, response: ModelResponse) -> Iterator[JsonObject]:
-        """Close what is open and give the whole input of each tool call, in call order."""
+    def complete(
+        self, response: ModelResponse, *, held: Collection[str] = ()
+    ) -> Iterator[JsonObject]:
+        """Close what is open and give the whole input of each tool call, in call order.
+
+        That of the calls in `held`, by wire id, is not given yet.
+        """
         yield from self.close()
         for part, call in enumerate(response.parts):
             if isinstance(call, ToolCallPart):
                 if part not in self._calls:
                     yield from self._start_call(part, call.tool_call_id, call.tool_name)
-                yield chunks.tool_input_available(
-                    self._calls[part], call.tool_name, wire_input(call)
-                )
+                wire_id = self._calls[part]
+                if wire_id not in held:
+                    yield chunks.tool_input_available(wire_id, call.tool_name, wire_input(call))
 
     def wire_ids(self, response: ModelResponse) -> list[str]:
         """The wire ids of the response's tool calls, in call order."""

@@ -119,6 +119,8 @@ class StepLoop:
         self._beginning = beginning
         self._messages = messages
         self._calls: list[PlannedCall] = []
+        self._held: set[str] = set()
+        """The page's calls that it is not shown yet: a hook has still to let them through."""
         self._reason: FinishReason = "stop"
         self._asks = False
 
@@ -160,16 +162,12 @@ class StepLoop:
         """Take a step that the model has answered before; give its calls as clients see them."""
         await self._parts.toolbox.prepare(step)
         self._remember(known.response, [*known.results])
-        return [
-            chunk
-            for planned in self._calls
-            for chunk in (
-                chunks.tool_input_start(planned.wire_id, planned.call.tool_name),
-                chunks.tool_input_available(
-                    planned.wire_id, planned.call.tool_name, wire_input(planned.call)
-                ),
-            )
-        ]
+        shown: list[JsonObject] = []
+        for planned in self._calls:
+            shown.append(chunks.tool_input_start(planned.wire_id, planned.call.tool_name))
+            if planned.wire_id not in self._held:
+                shown.append(_input_of(planned))
+        return shown
 
     async def _ask(self, step: int, wire_ids: IdSource) -> AsyncGenerator[JsonObject]:
         parts = self._parts
@@ -197,7 +195,7 @@ class StepLoop:
         if response is None:
             return
         self._take(step, response, writer.wire_ids(response))
-        for chunk in writer.complete(response):
+        for chunk in writer.complete(response, held=self._held):
             yield chunk
         await parts.hooks.finished_response(step, response)
 
@@ -215,7 +213,10 @@ class StepLoop:
         self._parts.usage.incr(response.usage)
         self._messages.append(response)
         self._calls = _planned(response, wire_ids)
-        self._parts.under_way.update(self._own(self._calls))
+        own = self._own(self._calls)
+        self._parts.under_way.update(own)
+        decides = self._parts.hooks.before_tool_call is not None
+        self._held = {each.wire_id for each in self._calls} - own if decides else set()
         self._reason = finish_reason_of(response)
 
     def _keep_cut(self, step: int, response: ModelResponse | None) -> None:
@@ -235,7 +236,8 @@ class StepLoop:
     ) -> AsyncGenerator[JsonObject]:
         settled = {} if known is None else self._settled_before(known)
         for outcome in settled.values():
-            yield outcome.chunk
+            for chunk in self._shown(outcome):
+                yield chunk
         self._parts.under_way.difference_update(settled)
         open_calls = [each for each in self._calls if each.wire_id not in settled]
         parts = self._parts
@@ -243,15 +245,10 @@ class StepLoop:
         async with aclosing(runner.run(open_calls, caller)) as ends:
             async for end in ends:
                 parts.under_way.discard(end.planned.wire_id)
-                if isinstance(end, OpenCall):
-                    self._asks = True
-                    if not end.needs_approval:
-                        parts.journal.ask(end.planned.wire_id)
-                    for chunk in end.chunks:
-                        yield chunk
-                else:
+                if isinstance(end, ToolOutcome):
                     settled[end.planned.wire_id] = end
-                    yield end.chunk
+                for chunk in self._shown(end):
+                    yield chunk
         if not settled:
             return
         in_order = [settled[each.wire_id] for each in self._calls if each.wire_id in settled]
@@ -259,6 +256,23 @@ class StepLoop:
         for outcome in in_order:
             if outcome.fatal is not None:
                 raise outcome.fatal
+
+    def _shown(self, end: ToolOutcome | OpenCall) -> Iterator[JsonObject]:
+        """Give what clients are shown of a call that has ended, or is left to somebody outside.
+
+        If it was held back they have still to be shown its input.
+        """
+        planned = end.planned
+        if isinstance(end, OpenCall):
+            self._asks = True
+            if not end.needs_approval:
+                self._parts.journal.ask(planned.wire_id)
+        if planned.wire_id in self._held:
+            yield _input_of(planned)
+        if isinstance(end, OpenCall):
+            yield from end.chunks
+        else:
+            yield end.chunk
 
     def _settled_before(self, known: StoredStep) -> dict[str, ToolOutcome]:
         """The outcomes of calls that had ended, and of those that may not be run again (D9)."""
@@ -292,6 +306,11 @@ def _planned(response: ModelResponse, wire_ids: Sequence[str]) -> list[PlannedCa
         PlannedCall(call=call, wire_id=wire_id)
         for call, wire_id in zip(made, wire_ids, strict=True)
     ]
+
+
+def _input_of(planned: PlannedCall) -> JsonObject:
+    call = planned.call
+    return chunks.tool_input_available(planned.wire_id, call.tool_name, wire_input(call))
 
 
 def merged(outcomes: Sequence[ToolOutcome]) -> ModelRequest:

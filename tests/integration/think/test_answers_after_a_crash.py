@@ -27,7 +27,7 @@ class Asked(Assistant):
     holds: ClassVar[Gate | None] = None
     """Where calls wait before anything is done about them."""
 
-    async def before_tool_call(self, call: ramet.ToolCallInfo) -> None:
+    async def on_step_finish(self, result: ramet.StepResult) -> None:
         if self.holds is not None:
             await self.holds.wait()
 
