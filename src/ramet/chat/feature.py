@@ -24,6 +24,7 @@ from ramet.chat.recovery import Recovery
 from ramet.chat.recovery_progress import Credit
 from ramet.chat.recovery_store import RecoveryStore
 from ramet.chat.resuming import Resuming
+from ramet.chat.settling import dismiss
 from ramet.chat.stream_log import StreamLog
 from ramet.chat.submits import Submits
 from ramet.chat.transcript import Transcript
@@ -206,6 +207,8 @@ class Chat:
             ports.turns.clear(keep=kept, running=[live.plan.turn_id for live in self.turns])
             ports.continuation.clear()
             self._cleared()
+        for live in self.turns:
+            dismiss(ports, live)
         besides = None if sender is None else sender.link
         ports.clients.broadcast_frame(frames.chat_clear(), only=lambda link: link is not besides)
         self._resuming.release_parked()

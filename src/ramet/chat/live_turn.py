@@ -64,6 +64,8 @@ class LiveTurn:
     phase: TurnPhase = "accepted"
     discarded: bool = False
     """Whether the chat was cleared meanwhile: nothing more of the turn is stored."""
+    told: bool = False
+    """Whether clients were told that it has ended."""
     handed_over: bool = False
     """Whether the turn was lost in this process, and another goes on for it."""
     under_way: set[str] = field(default_factory=set)

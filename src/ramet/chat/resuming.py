@@ -206,7 +206,7 @@ class Resuming:
             self._replaying.discard((link, stream.stream_id))
             link.behind.discard(_replay_key(stream.stream_id))
             if any(
-                live.plan.stream_id == stream.stream_id and live.phase != "ended"
+                live.plan.stream_id == stream.stream_id and live.phase != "ended" and not live.told
                 for live in self._turns
             ):
                 return [_replay_complete(stream.request_id, continuation=stream.continuation)]

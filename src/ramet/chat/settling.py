@@ -52,9 +52,25 @@ def settle(ports: ChatPorts, live: LiveTurn, ending: Ending) -> TurnResult:
     failpoint("turn.message_stored")
     if not live.discarded and live.plan.turn_id not in ports.turns.unsettled:
         ports.clients.broadcast_frame(frames.transcript(ports.transcript.json()))
-    ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+    tell_ended(ports, live, ending)
     failpoint("turn.ended")
     return _result(ports, live, ending, message=message)
+
+
+def tell_ended(ports: ChatPorts, live: LiveTurn, ending: Ending) -> None:
+    """Send the one final frame, unless it was sent when the chat was cleared."""
+    if not live.told:
+        live.told = True
+        ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+
+
+def dismiss(ports: ChatPorts, live: LiveTurn) -> None:
+    """Say that a turn has ended whose chat is cleared, before clients are told of the clear.
+
+    Hooks before `agents` 0.32 take the end of an answer that they do not watch for an empty answer.
+    """
+    if live.discarded and live.phase != "ended":
+        tell_ended(ports, live, Ending("aborted"))
 
 
 def report_failure(

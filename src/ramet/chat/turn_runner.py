@@ -13,7 +13,7 @@ from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.recovery_progress import Progress
 from ramet.chat.repair import ChunkRepair
-from ramet.chat.settling import Ending, final_frame, settle, settled
+from ramet.chat.settling import Ending, settle, settled, tell_ended
 from ramet.chat.stalls import RunningTools, StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.turn import ChatErrorContext, Chunk, StoredOutcome, Turn, TurnProducer, TurnResult
@@ -78,7 +78,7 @@ class TurnRunner:
             settle(self._ports, live, ending)
         except Exception as error:  # noqa: BLE001 - the last resort, so that nobody waits for it
             self._ports.errors.report(error)
-            self._ports.clients.broadcast_log(final_frame(live, ending), live.log_key)
+            tell_ended(self._ports, live, ending)
             live.finish(TurnResult(request_id=live.plan.request_id, status="error", error=LOST))
 
     async def _ending_of(self, live: LiveTurn) -> Ending | None:

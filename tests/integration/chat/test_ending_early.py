@@ -126,6 +126,24 @@ async def test_clearing_ends_turns_and_wipes_messages_and_logs(harness: Harness)
 
 
 @pytest.mark.behaviour("TQ-014")
+async def test_an_answer_has_ended_before_watchers_are_told_that_the_chat_is_cleared(
+    harness: Harness,
+) -> None:
+    client = await harness.connect(Fed, "a")
+    watching = await harness.connect(Fed, "a")
+    agent = await harness.agent(Fed, "a")
+    await ask(client)
+    agent.give("partial")
+    await harness.settle()
+    await client.send(CLEAR)
+    agent.give(" and more", END)
+    await harness.settle()
+    assert kinds(watching)[-2:] == [types.CHAT_RESPONSE, types.CHAT_CLEAR]
+    assert [ending["outcome"] for ending in endings(watching)] == ["aborted"]
+    assert [ending["outcome"] for ending in endings(client)] == ["aborted"]
+
+
+@pytest.mark.behaviour("TQ-014")
 async def test_nothing_of_a_cleared_chat_is_offered_or_stored_later(harness: Harness) -> None:
     client = await harness.connect(Fed, "a")
     agent = await harness.agent(Fed, "a")
