@@ -3,7 +3,8 @@
 The other end of standard input is the leash. Once it is let go, by closing it or by the death of
 whoever holds it, the command's whole process group is told to end, and killed after GRACE seconds.
 The command's exit code becomes this process's; what the command leaves behind in its group is
-killed. A file to be run, not imported: it needs nothing but the standard library.
+killed. On Linux that goes for everything that it has started, in whatever session that is by now.
+A file to be run, not imported: it needs nothing but the standard library.
 """
 
 import ctypes
@@ -13,14 +14,17 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 NOT_FOUND = 127
 DRAIN_SECONDS = 1.0
 
 
 def main(grace: float, command: list[str]) -> int:
     """Run the command on its leash; returns its exit code, or 128 and the signal that ended it."""
+    _set_for_process(PR_SET_CHILD_SUBREAPER, 1)  # whose parent ends is below this one then
     try:
         process = subprocess.Popen(
             command,
@@ -36,7 +40,7 @@ def main(grace: float, command: list[str]) -> int:
     for work in (_watch_leash, _pass_on):
         threading.Thread(target=work, args=(process, grace), daemon=True).start()
     code = process.wait()
-    _signal_group(process, signal.SIGKILL)
+    _kill_all(process)
     # The output ends with the command, even where something got out of its group and holds it.
     _passed_on.wait(DRAIN_SECONDS)
     return code if code >= 0 else 128 - code
@@ -65,10 +69,22 @@ def _pass_on(process: subprocess.Popen[bytes], grace: float) -> None:
 
 def _stop(process: subprocess.Popen[bytes], grace: float) -> None:
     _signal_group(process, signal.SIGTERM)
+    for pid in _outside(process):
+        _signal(pid, signal.SIGTERM)
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
-        _signal_group(process, signal.SIGKILL)
+        _kill_all(process)
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill the group and what has left it, until nothing new has been started meanwhile."""
+    _signal_group(process, signal.SIGKILL)
+    killed: set[int] = set()
+    while found := _outside(process) - killed:
+        for pid in found:
+            _signal(pid, signal.SIGKILL)
+        killed |= found
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -76,10 +92,34 @@ def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> N
         os.killpg(process.pid, number)
 
 
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _outside(process: subprocess.Popen[bytes]) -> set[int]:
+    """What lives below this process and is not in the command's group; nothing but on Linux."""
+    parents, groups = {}, {}
+    for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
+        with suppress(OSError):
+            stat = (folder / "stat").read_text(errors="replace")
+            state, parent, group = stat.rpartition(")")[2].split()[:3]
+            if state != "Z":
+                parents[int(folder.name)], groups[int(folder.name)] = int(parent), int(group)
+    below, found = {os.getpid()}, {os.getpid()}
+    while found := {pid for pid, parent in parents.items() if parent in found} - below:
+        below |= found
+    return {pid for pid in below - {os.getpid()} if groups[pid] != process.pid}
+
+
 def _die_with_parent() -> None:
     """Have Linux kill the command should this process itself be killed."""
+    _set_for_process(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _set_for_process(option: int, value: int) -> None:
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(option, value)
 
 
 if __name__ == "__main__":

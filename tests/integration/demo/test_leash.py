@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from ramet.demo import leash
 from ramet.demo.command_output import LONGEST_LINE, MOST_LINES, CommandOutput
 from ramet.demo.leashed_command import leashed
 from tests.integration.demo.stage import eventually, lives
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere groups only")
 
 HOLDER = """
 import subprocess, sys, time
@@ -37,6 +40,16 @@ child = subprocess.Popen(
     [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
 )
 print(child.pid, flush=True)
+"""
+HIDES = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+    else:
+        os._exit(0)
+time.sleep(600)
 """
 LEAVES_ONE_BEHIND = """
 import subprocess, sys
@@ -99,8 +112,25 @@ async def test_the_output_ends_with_the_command_though_something_else_holds_it(
     tmp_path: Path,
 ) -> None:
     exit_code, [pid] = await output_of(ESCAPES, tmp_path)
-    os.kill(int(pid), signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(int(pid), signal.SIGKILL)
     assert exit_code == 0
+
+
+@ON_LINUX
+async def test_what_a_command_leaves_behind_in_another_session_ends_with_it(tmp_path: Path) -> None:
+    _, [pid] = await output_of(ESCAPES, tmp_path)
+    await eventually(lambda: not lives(int(pid)))
+
+
+@ON_LINUX
+async def test_what_hides_from_the_group_of_a_command_ends_when_that_is_cancelled(
+    tmp_path: Path,
+) -> None:
+    async with leashed((sys.executable, "-c", HIDES), folder=tmp_path) as running:
+        pid = int((await anext(running.lines()))[0])
+        assert lives(pid)
+    await eventually(lambda: not lives(pid))
 
 
 async def test_however_much_is_printed_little_is_kept(tmp_path: Path) -> None:
@@ -115,9 +145,9 @@ async def test_however_much_is_printed_little_is_kept(tmp_path: Path) -> None:
     assert output.last[-1] == "x" * LONGEST_LINE
 
 
-def held() -> "subprocess.Popen[str]":
+def held(code: str = STAYS) -> "subprocess.Popen[str]":
     """A process that holds the leash of a command."""
-    command = (sys.executable, "-c", STAYS)
+    command = (sys.executable, "-c", code)
     return subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(leash.__file__), "5", *command],
         stdout=subprocess.PIPE,
@@ -142,5 +172,20 @@ async def test_a_command_does_not_outlive_a_kill_9_of(killed: str) -> None:
     else:
         os.kill(child, signal.SIGKILL)
         holder.kill()
+    holder.wait()
+    holder.stdout.close()
+
+
+@ON_LINUX
+@pytest.mark.kill
+async def test_what_hides_from_the_group_of_a_command_does_not_outlive_a_kill_9_of_the_holder() -> (
+    None
+):
+    holder = held(HIDES)
+    assert holder.stdout is not None
+    own, hidden = int(holder.stdout.readline()), int(holder.stdout.readline())
+    assert lives(hidden)
+    holder.kill()
+    await eventually(lambda: not lives(hidden) and not lives(own))
     holder.wait()
     holder.stdout.close()
