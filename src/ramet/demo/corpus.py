@@ -73,10 +73,14 @@ class Corpus:
     def __init__(self, sections: Iterable[Section]) -> None:
         self._lock = threading.Lock()
         self._database = Database(":memory:", fence=Fence("the corpus"))
-        self._database.run(_CREATE)
-        with self._database.transaction():
-            for section in sections:
-                self._add(section)
+        try:
+            self._database.run(_CREATE)
+            with self._database.transaction():
+                for section in sections:
+                    self._add(section)
+        except BaseException:
+            self._database.close()
+            raise
 
     @classmethod
     def from_topics(cls, topics: Mapping[str, str]) -> Self:

@@ -223,9 +223,11 @@ class DataDirectory:
         """The bytes of a new database with all tables: copying is quicker than migrating."""
         if schema not in self._templates:
             database = Database(":memory:", fence=Fence("template"))
-            migrate(database, schema)
-            self._templates[schema] = _as_write_ahead(database.image())
-            database.close()
+            try:
+                migrate(database, schema)
+                self._templates[schema] = _as_write_ahead(database.image())
+            finally:
+                database.close()
         return self._templates[schema]
 
 

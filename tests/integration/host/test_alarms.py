@@ -9,13 +9,13 @@ import pytest
 
 import ramet
 from ramet.core.clock import Clock
-from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.host.alarms import AT_ONCE, PAGE
 from ramet.host.schema import SCHEMA
 from ramet.host.wakeups import DUE, NEXT, SET_LATER, TAKE_UP, WakeupIndex
-from ramet.storage import Database, Row, migrate
+from ramet.storage import Row
 from ramet.testing import Harness, ManualClock
+from tests.support.databases import open_database
 
 DONE: list[str] = []
 PLANS = [(DUE, (0, 1)), (NEXT, (0,)), (TAKE_UP, ()), (SET_LATER, (0,))]
@@ -48,9 +48,7 @@ def nothing_done() -> None:
 
 
 def index_of(folder: Path, clock: Clock, on_due: Callable[[], object] = list) -> WakeupIndex:
-    database = Database(folder / "h.sqlite", fence=Fence("h"))
-    migrate(database, SCHEMA)
-    return WakeupIndex(database, clock, on_due=on_due)
+    return WakeupIndex(open_database(folder / "h.sqlite", SCHEMA), clock, on_due=on_due)
 
 
 def due_of(h: Harness) -> list[object]:

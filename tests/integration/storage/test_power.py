@@ -81,6 +81,7 @@ def test_a_user_cannot_switch_it_off(tmp_path: Path) -> None:
     with pytest.raises(ramet.errors.InvalidArguments):
         database.query_of_user("PRAGMA synchronous = OFF")
     assert synchronous(database) == FULL
+    database.close()
     directory.release()
 
 

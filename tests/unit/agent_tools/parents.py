@@ -17,8 +17,9 @@ from ramet.core.json import JsonObject
 from ramet.core.options import AgentOptions, HostOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Call
-from ramet.storage import Database, combined, migrate
+from ramet.storage import combined
 from ramet.testing import ManualClock
+from tests.support.databases import open_database
 
 T = TypeVar("T")
 
@@ -114,11 +115,9 @@ def ports(
 ) -> AgentToolPorts:
     """The surroundings of a parent whose database is `file`."""
     nobody, hooks, fence = Nobody(), NoHooks(), Fence("a test")
-    database = Database(file, fence=fence)
-    migrate(database, SCHEMA)
     return AgentToolPorts(
         path=AgentPath.of(("Parent", "p")),
-        database=database,
+        database=open_database(file, SCHEMA, fence=fence),
         clock=clock,
         ids=Ids.seeded(1),
         fence=fence,

@@ -1,6 +1,7 @@
 """The numbers of frames: whatever happens, a client sees each frame once, under one number (D2)."""
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -166,12 +167,16 @@ class Story:
                 assert self._numbers.setdefault(said, number) == number, said
         assert len(set(self._numbers.values())) == len(self._numbers)
 
+    def close(self) -> None:
+        """The story is told."""
+        self._ports.database.close()
+
     def _restart(self, missed: list[ChunkKind]) -> None:
         """The parent dies with its connections; its child goes on; a new instance takes over."""
         self.check()
         for kind in missed:
             self._stream.say(kind)
-        self._ports.database.close()
+        self.close()
         self._forget_live()
         self.viewers.clear()
         self._open()
@@ -226,8 +231,10 @@ steps = st.lists(
 @settings(max_examples=150)
 @given(steps)
 def test_live_and_replayed_frames_have_the_same_numbers(story_steps: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        story = Story(Path(folder) / "agent.db")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Story(Path(folder) / "agent.db")) as story,
+    ):
         first = story.connect()
         first.read(2)
         for step in story_steps:
@@ -249,8 +256,10 @@ def test_live_and_replayed_frames_have_the_same_numbers(story_steps: list[str]) 
 @settings(max_examples=80)
 @given(steps, steps)
 def test_a_run_that_is_repaired_keeps_its_numbers(before: list[str], after: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        story = Story(Path(folder) / "agent.db")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Story(Path(folder) / "agent.db")) as story,
+    ):
         story.connect()
         for step in before:
             story.play(step)

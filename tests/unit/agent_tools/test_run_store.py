@@ -10,9 +10,9 @@ from ramet.agent_tools import run_store
 from ramet.agent_tools.policy import Ending, interruption
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
-from ramet.core.fence import Fence
 from ramet.protocol.run_events import ABSENT
-from ramet.storage import Database, combined, migrate
+from ramet.storage import Database, combined
+from tests.support.databases import open_database
 
 COLUMNS = """
 run_id parent_tool_call_id agent_type input_preview input_redacted status summary output_json
@@ -25,9 +25,7 @@ finish_delivered_at give_up_claimed_at give_up_delivered_at
 
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
-    opened = Database(tmp_path / "agent.db", fence=Fence("a test"))
-    migrate(opened, combined(AGENT_TOOL_MIGRATIONS))
-    return opened
+    return open_database(tmp_path / "agent.db", combined(AGENT_TOOL_MIGRATIONS))
 
 
 @pytest.fixture

@@ -4,17 +4,15 @@ from pathlib import Path
 from typing import Literal
 
 from ramet.chat.schema import CHAT_MIGRATIONS
-from ramet.core.fence import Fence
 from ramet.core.json import JsonObject, dumps
-from ramet.storage import Database, combined, migrate
+from ramet.storage import Database, combined
+from tests.support.databases import open_database
 
 
 def chat_database(folder: Path | None = None) -> Database:
     """A database with the tables of a chat, on disk, or in memory for many examples."""
     path: Path | Literal[":memory:"] = ":memory:" if folder is None else folder / "chat.db"
-    database = Database(path, fence=Fence("a test"))
-    migrate(database, combined(CHAT_MIGRATIONS))
-    return database
+    return open_database(path, combined(CHAT_MIGRATIONS))
 
 
 def delta(text: str) -> JsonObject:

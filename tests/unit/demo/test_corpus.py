@@ -1,5 +1,6 @@
 """The language reference that ships with Python, cut, searched and read."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pydoc_data.topics import topics
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ramet.demo.corpus import Corpus, language_reference
 from ramet.demo.corpus_sections import Section, as_markdown, cut_topics, parse_blocks
 from ramet.demo.errors import PassageUnknown
+from tests.support.databases import left_open
 from tests.unit.demo.small_reference import small_reference
 
 
@@ -110,6 +112,16 @@ def test_passages_with_all_words_are_preferred_and_any_word_will_do_else() -> No
     assert {hit.id for hit in corpus.search("plums pears")} == {"a", "b"}
     assert corpus.search("bananas") == []
     corpus.close()
+
+
+def test_sections_that_cannot_be_had_leave_no_index_open() -> None:
+    def sections() -> Iterator[Section]:
+        yield Section(id="a", topic="a", title="A", text="red apples")
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        Corpus(sections())
+    assert left_open() == []
 
 
 def test_limits_are_kept() -> None:

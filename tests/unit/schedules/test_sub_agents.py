@@ -255,8 +255,9 @@ async def test_a_sub_agent_that_is_stopped_during_a_callback_gets_it_again(
     sub = await ground.sub(Hanging, "a")
     await sub.schedule(5, "hang")
     await ground.advance(6)
-    ground.open_agents[sub.path].fence.drop("it was aborted")
-    del ground.open_agents[sub.path]
+    stopped = ground.open_agents.pop(sub.path)
+    stopped.fence.drop("it was aborted")
+    stopped.database.close()
     await ground.advance(12)
     again = ground.open_agents[sub.path].agent
     assert again is not sub

@@ -7,10 +7,11 @@ import pytest
 from ramet.core.fence import Fence
 from ramet.errors import DatabaseUnusable, InstanceGone
 from ramet.storage import Database
+from tests.support.databases import open_database
 
 
 def opened(tmp_path: Path, fence: Fence | None = None) -> Database:
-    database = Database(tmp_path / "a.db", fence=fence or Fence("a test"))
+    database = open_database(tmp_path / "a.db", fence=fence)
     database.run("CREATE TABLE IF NOT EXISTS t (a)")
     return database
 

@@ -12,6 +12,7 @@ from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
 from ramet.errors import DatabaseUnusable, DataDirectoryInUse, DataDirectoryNotWritable
 from ramet.storage import Database, DataDirectory, Migration, combined
+from tests.support.databases import left_open
 
 
 def _create(database: Database) -> None:
@@ -55,6 +56,7 @@ def test_an_agent_finds_what_it_stored(tmp_path: Path) -> None:
     first.close()
     again = directory.open(path, SCHEMA, fence=Fence("two"))
     assert [row["text"] for row in again.query("SELECT text FROM notes")] == ["kept"]
+    again.close()
 
 
 def test_a_file_that_belongs_to_another_agent_is_refused(tmp_path: Path) -> None:
@@ -78,6 +80,7 @@ def test_a_current_database_runs_no_schema_changes(tmp_path: Path) -> None:
     database.close()
     again = directory.open(path, SCHEMA, fence=Fence("two"))
     assert again.query("PRAGMA schema_version")[0][0] == before
+    again.close()
 
 
 @pytest.mark.behaviour("AT-032")
@@ -97,6 +100,21 @@ def test_an_older_database_gains_what_is_missing_and_keeps_its_rows(tmp_path: Pa
     migrated.close()
     with pytest.raises(DatabaseUnusable, match="Use the newer ramet that wrote it"):
         directory.open(path, SCHEMA, fence=Fence("three"))
+
+
+def test_a_schema_change_that_fails_leaves_no_database_open(tmp_path: Path) -> None:
+    def fail(database: Database) -> None:
+        raise LookupError("no such luck")
+
+    broken = combined(SCHEMA.migrations, (Migration(component="agent", number=2, apply=fail),))
+    directory = DataDirectory(tmp_path)
+    with pytest.raises(LookupError, match="no such luck"):
+        directory.open(AgentPath.of(("A", "new")), broken, fence=Fence("one"))
+    assert left_open() == []
+    directory.open(AgentPath.of(("A", "old")), SCHEMA, fence=Fence("two")).close()
+    with pytest.raises(LookupError, match="no such luck"):
+        directory.open(AgentPath.of(("A", "old")), broken, fence=Fence("three"))
+    assert left_open() == []
 
 
 @pytest.mark.behaviour("D15")

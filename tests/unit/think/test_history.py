@@ -1,6 +1,5 @@
 """Steps on disk, and the history that a model is given out of them and the transcript."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,30 +19,26 @@ from pydantic_ai.messages import (
 )
 
 from ramet.chat.settling import NOT_FINISHED
-from ramet.core.fence import Fence
 from ramet.core.json import JsonObject, JsonValue
 from ramet.protocol.messages import user_message
 from ramet.protocol.parts import settle_parts
 from ramet.protocol.ui_message import UIMessage
-from ramet.storage import Database, combined, migrate
+from ramet.storage import Database, combined
 from ramet.testing.manual_clock import ManualClock
 from ramet.think.history import GO_ON, History, model_history
 from ramet.think.step_store import THINK_MIGRATIONS, StepStore, TurnKey
+from tests.support.databases import open_database
 
 QUESTION = user_message("what?", id="m1")
 
 
 def opened(path: Path) -> Database:
-    database = Database(path / "agent.db", fence=Fence("test"))
-    migrate(database, combined(THINK_MIGRATIONS))
-    return database
+    return open_database(path / "agent.db", combined(THINK_MIGRATIONS))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[StepStore]:
-    database = opened(tmp_path)
-    yield StepStore(database, ManualClock())
-    database.close()
+def store(tmp_path: Path) -> StepStore:
+    return StepStore(opened(tmp_path), ManualClock())
 
 
 def answer(*parts: JsonObject, message_id: str = "a1") -> UIMessage:
@@ -122,7 +117,6 @@ def test_steps_are_read_again_after_a_restart(tmp_path: Path) -> None:
         "text",
     ]
     assert store.is_used("w1")
-    second.close()
 
 
 @pytest.mark.behaviour("D5")
@@ -232,7 +226,6 @@ def test_steps_are_read_from_disk_once_until_more_are_written(tmp_path: Path) ->
     assert list(store.steps_of(["a1"])["a1"][2].results.values()) == [None]
     journal.add_result("w2", ModelRequest(parts=[ToolReturnPart("look", 1, "native")]))
     assert list(store.steps_of(["a1"])["a1"][2].results.values()) != [None]
-    database.close()
 
 
 def test_a_message_is_told_anew_only_when_it_was_changed(store: StepStore) -> None:
