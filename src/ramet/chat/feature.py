@@ -15,7 +15,7 @@ from ramet.chat.continuation_store import ContinuationStore
 from ramet.chat.continuing import Continuing
 from ramet.chat.family import ChatFamily
 from ramet.chat.gaps import Gaps
-from ramet.chat.hooks import ChatHooked, ChatHooks
+from ramet.chat.hooks import ChatHooked, ChatHooks, is_deciding
 from ramet.chat.live_turn import LiveTurn
 from ramet.chat.orphans import seal_unsettled
 from ramet.chat.ports import ChatPorts
@@ -125,6 +125,7 @@ class Chat:
         self._clear_runs = around.clear_runs
         self._turn_over = around.turn_over
         self._lost: Sequence[StoredTurn] = ()
+        self._taken_up = False
 
     @property
     def ports(self) -> ChatPorts:
@@ -163,6 +164,7 @@ class Chat:
     def take_up_lost(self) -> None:
         """Go on with what was noted, in the background; after `on_start`."""
         self.recovery.warn_if_changed(self._agent.chat_recovery)
+        self._taken_up = True
         self.recovery.begin()
         self._continuing.recheck()
         self._ports.waking.release()
@@ -217,6 +219,15 @@ class Chat:
         if ports.context.options.clear_runs_with_chat:
             ports.context.background.start(self._clear_runs(), name="clear runs")
 
+    async def lost_first(self) -> None:
+        """Wait until lost turns have gone on: they were accepted before what code asks now.
+
+        Not in `on_start`, before they are taken up, nor in the hooks that decide about them.
+        """
+        await self.gaps.until_settled(
+            lambda: self._taken_up and self.recovery.pending and not is_deciding()
+        )
+
     async def stable(self, timeout: Duration | None) -> bool:  # noqa: ASYNC109 - our own clock
         """Wait until no turn runs or waits and no client is asked; False when that takes longer."""
         seconds = None if timeout is None else seconds_of(timeout, name="timeout")
@@ -264,6 +275,7 @@ class Chat:
     def turn_streams(self, live: LiveTurn) -> None:
         """Offer the turn to the clients that wait for one."""
         self._resuming.turn_streams(live)
+        self.gaps.turn_over()  # a lost turn has gone on
 
     def turn_lost(self, live: LiveTurn, *, out_of_memory: bool) -> bool:
         """Have another turn go on for one that cannot."""

@@ -130,6 +130,12 @@ class Gaps:
             if not waiter.done():
                 waiter.set_result(None)
 
+    async def until_settled(self, unsettled: Callable[[], bool]) -> None:
+        """Wait for ends of turns until nothing is unsettled; turns run meanwhile."""
+        while unsettled():
+            async with stepped_out():
+                await self._next_end()
+
     async def _next_end(self) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)

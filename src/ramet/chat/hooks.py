@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Protocol, runtime_checkable
 
 from ramet.agent_tools.records import ChildRun, Milestone, RunInfo, RunResult
@@ -38,6 +39,14 @@ class ChatHooked(Protocol):
     def get_agent_tool_summary(self, run_id: str, output: object) -> object: ...  # noqa: D102 - see ChatVerbs
     def format_detached_completion(self, run: RunInfo, result: RunResult[object]) -> object: ...  # noqa: D102 - see ChatVerbs
     def format_detached_milestone(self, run: RunInfo, milestone: Milestone) -> object: ...  # noqa: D102 - see ChatVerbs
+
+
+_deciding: ContextVar[bool] = ContextVar("ramet_deciding", default=False)
+
+
+def is_deciding() -> bool:
+    """Whether the running code is a hook by which recovery decides."""
+    return _deciding.get()
 
 
 class ChatHooks:
@@ -95,7 +104,7 @@ class ChatHooks:
         """
         try:
             async with clock.timeout(None if math.isinf(seconds) else seconds):
-                decision = await self._ask(lambda: self._agent.on_chat_recovery(ctx))
+                decision = await self.decide_by(lambda: self._agent.on_chat_recovery(ctx))
         except TimeoutError as error:
             raise TimeoutError(
                 f"on_chat_recovery timed out: it may take {seconds:g} s (ChatRecovery.hook_timeout)"
@@ -136,6 +145,14 @@ class ChatHooks:
             self._errors.report(fault)
         finally:
             self._running -= 1
+
+    async def decide_by(self, call: Callable[[], object]) -> object:
+        """Run a hook by which recovery decides: it waits for no lost turn, which waits for it."""
+        token = _deciding.set(True)
+        try:
+            return await self._ask(call)
+        finally:
+            _deciding.reset(token)
 
     async def _ask(self, call: Callable[[], object]) -> object:
         with working_for(self._agent):

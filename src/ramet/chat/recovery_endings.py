@@ -1,6 +1,6 @@
 """Ends lost turns that will not go on: given up, overtaken, or waiting for a person."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 
 from ramet.chat.continuation_store import Awaiting
@@ -13,7 +13,6 @@ from ramet.chat.recovery_options import ChatRecovery, ChatRecoveryExhausted, Exh
 from ramet.chat.recovery_policy import IncidentStatus
 from ramet.chat.settling import Ending, report_failure, settled, terminal
 from ramet.chat.turn import TurnResult
-from ramet.core.current import working_for
 from ramet.core.failpoints import failpoint
 from ramet.protocol import frames
 from ramet.protocol.ui_message import UIMessage
@@ -155,14 +154,13 @@ class Endings:
         return message or None
 
     async def _tell_user(self, lost: Lost, reason: ExhaustedReason, budgets: ChatRecovery) -> None:
-        if budgets.on_exhausted is None:
+        on_exhausted = budgets.on_exhausted
+        if on_exhausted is None:
             return
         context = self._losses.context(lost.turn, lost.incident, lost.partial)
         try:
-            with working_for(self._ports.agent):
-                answer = budgets.on_exhausted(ChatRecoveryExhausted(context=context, reason=reason))
-                if isinstance(answer, Awaitable):
-                    await answer
+            exhausted = ChatRecoveryExhausted(context=context, reason=reason)
+            await self._ports.hooks.decide_by(lambda: on_exhausted(exhausted))
         except Exception as error:  # noqa: BLE001 - a hook's fault must not keep the turn open
             self._ports.context.fence.check()
             self._ports.errors.report(error)

@@ -30,7 +30,9 @@ async def run_saved(chat: Chat, messages: Given, signal: AbortSignal | None) -> 
 async def run_added(
     chat: Chat, added: Sequence[UIMessage], signal: AbortSignal | None
 ) -> TurnResult:
-    """Store checked messages and run a turn on them."""
+    """Store checked messages and run a turn on them; after turns that a crash has cut."""
+    chat.turns.refuse_inside_turn()
+    await chat.lost_first()
     return await chat.turns.result_of(begun(chat, added, signal))
 
 
@@ -65,6 +67,7 @@ def begun(
 async def run_continued(chat: Chat, signal: AbortSignal | None) -> TurnResult:
     """Run a turn that extends the last answer; skipped when the last message is none (TQ-009)."""
     chat.turns.refuse_inside_turn()
+    await chat.lost_first()
     messages = chat.transcript.all()
     if not messages or messages[-1]["role"] != "assistant":
         return TurnResult(request_id="", status="skipped", continuation=True)

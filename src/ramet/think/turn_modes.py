@@ -121,6 +121,8 @@ async def stream_turn(
     messages = given_messages(given, chat.ports.context.ids)
     if not messages:
         raise InvalidArguments("A turn that is streamed needs at least one message")
+    chat.turns.refuse_inside_turn()
+    await chat.lost_first()
     tail = Tail[StoredChunk]()
 
     def follow(live: LiveTurn) -> None:
