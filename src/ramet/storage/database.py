@@ -5,7 +5,8 @@ Everything runs in the event loop, synchronously; nothing may await inside a tra
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -25,6 +26,9 @@ _NOT_FOR_USERS = re.compile(
         |pragma\s+(?:\w+\.)?(?:journal_mode|locking_mode|synchronous|wal_\w+|writable_schema))\b""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
+
+_NUMBERS_ARE_NAMES = sys.version_info[:2] == (3, 12)
+_HAS_NO_NUMBER = re.compile(r"\?(?!\d)")
 
 HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
 
@@ -107,7 +111,7 @@ class Database:
         """Run a statement and return all its rows."""
         self._check()
         try:
-            cursor = self._connection.execute(statement, values)
+            cursor = self._connection.execute(statement, _bound(statement, values))
             rows: list[Row] = cursor.fetchall()
         except sqlite3.DatabaseError as error:
             self._refuse_file(error)
@@ -143,7 +147,7 @@ class Database:
         """Run a statement that changes something; returns the number of rows it touched."""
         self._check()
         try:
-            touched = self._connection.execute(statement, values).rowcount
+            touched = self._connection.execute(statement, _bound(statement, values)).rowcount
         except sqlite3.DatabaseError as error:
             self._refuse_file(error)
             raise
@@ -255,6 +259,18 @@ class Database:
         if self._locked_out:
             self._locked_out = False
             be_patient(self._connection)
+
+
+def _bound(
+    statement: str, values: Sequence[SqlValue]
+) -> Sequence[SqlValue] | Mapping[str, SqlValue]:
+    """Values in the form in which SQLite takes them for a statement.
+
+    Python 3.12 takes `?1` for a name, until 3.12.3, and warns when the value comes without one.
+    """
+    if _NUMBERS_ARE_NAMES and "?1" in statement and not _HAS_NO_NUMBER.search(statement):
+        return {str(number): value for number, value in enumerate(values, start=1)}
+    return values
 
 
 def _to_read(file: Path) -> str:

@@ -74,6 +74,14 @@ def test_an_announcement_outside_a_transaction_is_made_at_once(tmp_path: Path) -
     assert told == ["now"]
 
 
+def test_values_may_be_numbered_and_a_number_in_a_text_is_none(tmp_path: Path) -> None:
+    """Python 3.12 warns of numbers as of names."""
+    database = opened(tmp_path)
+    assert tuple(database.query("SELECT ?2, ?1, ?2", 1, 2)[0]) == (2, 1, 2)
+    assert tuple(database.query("SELECT '?1', ?", 1)[0]) == ("?1", 1)
+    assert database.run("INSERT INTO t SELECT ?1 WHERE ?1 = ?2", 3, 3) == 1
+
+
 def test_commits_are_counted_once_each(tmp_path: Path) -> None:
     database = opened(tmp_path)
     before = database.commits
