@@ -21,6 +21,7 @@ CHAT_CHECKS = [
         "a connection cut in mid-stream is taken up again",
         pytest.mark.behaviour("CW-005", "CW-012"),
     ),
+    check("no word is shown twice on the way after a cut", pytest.mark.behaviour("CW-012")),
     check("a second tab watches the answer grow"),
     check("a tab opened in mid-stream joins it", pytest.mark.behaviour("CW-004")),
     check("stop keeps what was said"),

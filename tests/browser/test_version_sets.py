@@ -55,6 +55,14 @@ def test_a_set_names_packages_and_checks_that_there_are(name: str) -> None:
     assert all(each.differences.values())
 
 
+def test_the_docs_name_the_versions_of_each_set() -> None:
+    told = (CHECKED_IN.parents[1] / "docs" / "clients.md").read_text()
+    for each in read_sets(SETS.read_text()).values():
+        if each.versions:
+            versions = ", ".join(f"`{name}` {version}" for name, version in each.versions.items())
+            assert f"| `{each.name}` | {versions} |" in told
+
+
 def test_a_package_that_the_page_does_not_use_is_refused() -> None:
     with pytest.raises(ValueError, match="vue"):
         package_json('{"dependencies": {"react": "19"}}', {"vue": "3"})

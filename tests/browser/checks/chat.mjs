@@ -117,6 +117,16 @@ export const checks = {
     await tab.wait((r) => answer(r) === words(60), "the stored answer");
   },
 
+  async "no word is shown twice on the way after a cut"(bench) {
+    const tab = await bench.tab();
+    await tab.send(`say 60 ${SLOW}`);
+    await tab.says("w6");
+    bench.front.cut();
+    await tab.wait((r) => r.closes.length > 0, "the close");
+    await tab.says("w60");
+    grewTo(await tab.ended(), words(60));
+  },
+
   async "a second tab watches the answer grow"(bench) {
     const tab = await bench.tab();
     const observer = await bench.tab();
