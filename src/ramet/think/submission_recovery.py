@@ -47,6 +47,7 @@ class InterruptedSubmissions:
 
     def take_up(self) -> Sequence[str]:
         """Decide on what was noted; gives the ids of those whose status changed."""
+        self._end_called_off()
         noted, self._noted = self._noted, []
         return [each.submission_id for each in noted if self._decide(each)]
 
@@ -74,6 +75,14 @@ class InterruptedSubmissions:
         turns = self._chat.ports.turns
         stored = turns.of_request(request_id)
         return [request_id] if stored is None else turns.requests_of(stored.recovery_root)
+
+    def _end_called_off(self) -> None:
+        """Let no lost turn go on whose submission was called off just before the process died."""
+        turns = self._chat.ports.turns
+        for turn in turns.unfinished():
+            found = self._store.get(turns.requests_of(turn.recovery_root)[0])
+            if found is not None and found.status == "aborted":
+                self._chat.turns.cancel(turn.request_id)
 
     def _decide(self, noted: Submission) -> bool:
         transcript, submission_id = self._chat.transcript, noted.submission_id

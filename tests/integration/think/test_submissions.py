@@ -551,6 +551,30 @@ async def test_one_whose_recovery_was_lost_again_is_completed_in_the_end(
 
 
 @pytest.mark.behaviour("SB-009")
+@pytest.mark.parametrize("twice", [False, True])
+async def test_the_turn_of_one_that_was_called_off_right_before_a_crash_does_not_go_on(
+    host: Harness, agent: Clerk, *, twice: bool
+) -> None:
+    await lose_running(host, agent)
+    if twice:
+        play([Gate()])
+        agent = await reopened(host)
+        await host.settle()
+    model = play("second")
+    await host.crash()
+    file = host.host.files.open_existing(host.path(Clerk, "a"))
+    assert file is not None
+    file.run("UPDATE cf_think_submissions SET status = 'aborted' WHERE submission_id = 's1'")
+    file.close()
+    await host.restart()
+    agent = await host.agent(Clerk, "a")
+    await host.settle()
+    assert rows(host) == [("s1", "aborted"), ("s2", "completed")]
+    assert texts(agent) == ["go", "so far", "next", "second"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.behaviour("SB-009")
 async def test_calling_off_reaches_the_turn_that_goes_on_for_a_lost_one(
     host: Harness, agent: Clerk
 ) -> None:
