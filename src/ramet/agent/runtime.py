@@ -106,8 +106,12 @@ class AgentRuntime:
         self.agent_tools.note_unfinished()
         await self.durable.start_up()
         await self.hooks.start()
+        self.started()
         await self.durable.resume()
         self.agent_tools.recover_unfinished()
+
+    def started(self) -> None:
+        """Take note that `on_start` has returned: what was planned and queued runs from here on."""
 
     def connect(self, link: ClientLink) -> None:
         """Greet a new client: protocol frames, the replay of runs, then `on_connect`."""

@@ -125,7 +125,7 @@ class Chat:
         self._clear_runs = around.clear_runs
         self._turn_over = around.turn_over
         self._lost: Sequence[StoredTurn] = ()
-        self._taken_up = False
+        self._started = False
 
     @property
     def ports(self) -> ChatPorts:
@@ -161,10 +161,13 @@ class Chat:
         """Take note of what an earlier process left unfinished; before anything else happens."""
         self._lost = self.recovery.detect(self._agent.chat_recovery)
 
+    def started(self) -> None:
+        """Take note that `on_start` has returned."""
+        self._started = True
+
     def take_up_lost(self) -> None:
         """Go on with what was noted, in the background; after `on_start`."""
         self.recovery.warn_if_changed(self._agent.chat_recovery)
-        self._taken_up = True
         self.recovery.begin()
         self._continuing.recheck()
         self._ports.waking.release()
@@ -222,10 +225,10 @@ class Chat:
     async def lost_first(self) -> None:
         """Wait until lost turns have gone on: they were accepted before what code asks now.
 
-        Not in `on_start`, before they are taken up, nor in the hooks that decide about them.
+        Not in `on_start`, which they wait for, nor in the hooks that decide about them.
         """
         await self.gaps.until_settled(
-            lambda: self._taken_up and self.recovery.pending and not is_deciding()
+            lambda: self._started and self.recovery.pending and not is_deciding()
         )
 
     async def stable(self, timeout: Duration | None) -> bool:  # noqa: ASYNC109 - our own clock

@@ -85,6 +85,10 @@ class ChatRuntime(AgentRuntime):
         await self.chat.child.reconcile()
         self.chat.take_up_lost()
 
+    def started(self) -> None:
+        """Have what code asks from here on wait for lost turns."""
+        self.chat.started()
+
     def adopt(self, link: ClientLink) -> None:
         """Take over a client of an earlier instance, and tell it what has become of its turn."""
         super().adopt(link)

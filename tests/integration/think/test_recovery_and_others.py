@@ -160,3 +160,17 @@ async def test_a_chat_that_is_cleared_while_a_turn_is_taken_up_forgets_it_and_ta
     later = [("user", "more"), ("assistant", "Anew.")]  # it waited while nothing was decided
     assert await said(host) == ([] if gone_on else later)
     assert len(model.requests) == (1 if gone_on else 2)
+
+
+async def test_what_on_start_asks_does_not_wait_for_a_lost_turn_which_waits_for_it(
+    host: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def asks(agent: Busy) -> None:
+        await agent.save_messages("good morning")
+
+    scripted("Good morning.")
+    await asked(host)
+    monkeypatch.setattr(Busy, "on_start", asks)
+    await crashed(host)
+    await decided(host)
+    assert (await said(host))[-2:] == [("user", "good morning"), ("assistant", "Good morning.")]
