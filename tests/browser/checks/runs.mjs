@@ -101,7 +101,7 @@ export const checks = {
   async "a reload in the middle of a run loses and doubles nothing"(bench) {
     const tab = await bench.tab();
     await tab.send(`research bees ${PACE}`);
-    await runSays(tab, "delta");
+    await runSays(tab, "beta");
     await tab.reload();
     const mid = await runSays(tab, "epsilon");
     assert.equal(theRun(mid)?.status, "running");
