@@ -212,7 +212,7 @@ class RunNotFound(AgentToolError, LookupError):
 
 
 class RunBelongsToAnother(AgentToolError, ValueError):
-    """The run id is taken by another class or another question."""
+    """The run id is taken by another class or turn, or the idempotency key by another input."""
 
 
 class FiberError(RametError):

@@ -22,7 +22,7 @@ from ramet.agent_tools.policy import (
     same_question,
 )
 from ramet.agent_tools.ports import AgentToolPorts
-from ramet.agent_tools.preview import input_preview
+from ramet.agent_tools.preview import input_digest, input_preview
 from ramet.agent_tools.records import RunResult
 from ramet.agent_tools.run_store import RunStore, StoredRun
 from ramet.core.current import current
@@ -45,6 +45,8 @@ class RunOrder:
     output: object = None
     """The type that the output must have; None takes it as it comes."""
     run_id: str | None = None
+    idempotency_key: str | None = None
+    """Names the run, whichever question it is asked for."""
     parent_tool_call_id: str | None = None
     display_order: int = 0
     input_preview: object = None
@@ -58,6 +60,7 @@ class CheckedOrder:
     order: RunOrder
     agent_type: str
     preview: JsonValue | Absent
+    digest: str | None
     display: JsonValue
     wanted: OutputType | None
     tool_call_id: str | None
@@ -83,7 +86,8 @@ class Dispatcher:
         Raises:
             AgentNotRegistered: The class was not given to `App`.
             NotAnAgentTool: The class lacks the adapter.
-            RunBelongsToAnother: The run id is taken by another class or another question.
+            RunBelongsToAnother: The run id is taken by another class or another question, or the
+                idempotency key by another input.
             NotJson: The preview or the display is nothing JSON can carry.
             Exception: What `on_agent_tool_start` or the child's start raised.
         """
@@ -137,12 +141,15 @@ class Dispatcher:
             order=order,
             agent_type=agent_type,
             preview=preview,
+            digest=input_digest(order.input),
             display=display,
             wanted=wanted,
             tool_call_id=tool_call_id,
             call_position=position,
             root=root,
-            run_id=order.run_id or self._minted(tool_call_id, position, root),
+            run_id=order.run_id
+            or order.idempotency_key
+            or self._minted(tool_call_id, position, root),
         )
 
     def _minted(self, tool_call_id: str | None, position: int | None, root: str | None) -> str:
@@ -182,10 +189,16 @@ class Dispatcher:
                 f"The run id {run.run_id!r} is a run of {run.agent_type}, not of "
                 f"{checked.agent_type}: give this run an id of its own"
             )
-        if not same_question(run.recovery_root, checked.root):
+        if checked.order.idempotency_key is not None:
+            if run.input_digest not in {None, checked.digest}:
+                raise RunBelongsToAnother(
+                    f"The idempotency key {run.run_id!r} was used with another input: what it "
+                    "stands for has been asked already; inspect_agent_tool tells what came of it"
+                )
+        elif not same_question(run.recovery_root, checked.root):
             raise RunBelongsToAnother(
-                f"The run id {run.run_id!r} was used to answer another question: "
-                "give this run an id of its own"
+                f"The run id {run.run_id!r} was used in an earlier turn: give this run an id of "
+                "its own, or an idempotency_key if it is to be the same run in every turn"
             )
 
     def _new(self, checked: CheckedOrder) -> LiveRun | StoredRun:
@@ -224,6 +237,7 @@ class Dispatcher:
             completed_at=None if refused is None else now,
             call_position=checked.call_position,
             recovery_root=checked.root,
+            input_digest=checked.digest,
             detachment=terms.begun(now) if terms is not None and refused is None else None,
         )
         if arm is not None and refused is None:
@@ -268,10 +282,12 @@ def _check_arguments(order: RunOrder) -> None:
     """Refuse arguments of a wrong kind before anything is written."""
     if not isinstance(order.cls, type):
         raise InvalidArguments(f"run_agent_tool takes an agent class, not {order.cls!r}")
-    for name in ("run_id", "parent_tool_call_id"):
+    for name in ("run_id", "idempotency_key", "parent_tool_call_id"):
         value: object = getattr(order, name)
         if value is not None:
             check_id(name, value)
+    if order.run_id is not None and order.idempotency_key is not None:
+        raise InvalidArguments("An idempotency_key is the run's id: leave out run_id")
     if isinstance(order.output, str):
         raise InvalidArguments(f"output must be a type, not the text {order.output!r}")
     place: object = order.display_order

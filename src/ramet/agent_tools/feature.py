@@ -103,6 +103,12 @@ class AgentTools:
         """Tell a run's child to stop."""
         await self._cancellation.cancel(run_id, reason)
 
+    async def ended(self, run_id: str) -> None:
+        """Wait until the run that this instance works for has its end, if it does for that one."""
+        live = self._in_flight.get(run_id)
+        if live is not None:
+            await live.sealed.wait()
+
     def has(self, cls: type | str, run_id: str) -> bool:
         """Whether there is a run of that class and id."""
         return self._look_up.has(cls, run_id)

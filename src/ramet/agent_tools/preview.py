@@ -1,5 +1,6 @@
 """What a parent keeps and shows of a run's input: a preview, never the input itself (D30)."""
 
+import hashlib
 from typing import Final
 
 from ramet.core.json import JsonValue, NotJson, dumps, loads, to_json
@@ -28,6 +29,22 @@ def input_preview(input: object, given: object = None) -> JsonValue | Absent:
     if len(text) <= PREVIEW_LENGTH:
         return loads(text)
     return text[: PREVIEW_LENGTH - len(ELLIPSIS)] + ELLIPSIS
+
+
+def input_digest(input: object) -> str | None:
+    """Give what tells this input from others; None for one that is no JSON."""
+    try:
+        value = None if input is ABSENT else to_json(input)
+    except NotJson:
+        return None
+    return hashlib.sha256(dumps(_in_order(value)).encode()).hexdigest()
+
+
+def _in_order(value: JsonValue) -> JsonValue:
+    """The same value with the keys of all objects sorted."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def _told(input: object) -> str:

@@ -4,6 +4,7 @@ First every child is asked, in order and within seconds; then those that are sti
 followed, all at once, as long as something comes of them (AT-290 … AT-303).
 """
 
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ INSPECT_TIMEOUT = 2.0
 """Seconds that one child may take to say how its run is."""
 CLASSIFY_TIMEOUT = 5.0
 """Seconds that all those may take together that do not answer."""
+
+_log = logging.getLogger("ramet.agent_tools")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,7 @@ class Recovery:
         live = self.dispatcher.live_again(run)
         live.child_started = True
         in_flight.add(live)
+        _log.info("%s: the run %s of %s is taken up", self.ports.path, run_id, run.agent_type)
         return live
 
     async def _recover(self, lives: list[LiveRun]) -> None:

@@ -66,13 +66,14 @@ CREATE INDEX cf_agent_tool_runs_outstanding ON cf_agent_tool_runs (started_at)
 WHERE detached = 1 AND finish_delivered_at IS NULL
 """
 ADD_CLASS_GONE = "ALTER TABLE cf_agent_tool_runs ADD COLUMN class_gone_since INTEGER"
+ADD_INPUT_DIGEST = "ALTER TABLE cf_agent_tool_runs ADD COLUMN input_digest TEXT"
 
 INSERT = """
 INSERT INTO cf_agent_tool_runs (
     run_id, parent_tool_call_id, agent_type, input_preview, input_redacted, status,
     error_message, display_metadata, display_order, started_at, completed_at,
-    call_position, recovery_root
-) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)
+    call_position, recovery_root, input_digest
+) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 GET = "SELECT rowid AS ordinal, * FROM cf_agent_tool_runs WHERE run_id = ?"
 UNFINISHED = """
@@ -220,6 +221,11 @@ def add_class_gone(database: Database) -> None:
     database.run(ADD_CLASS_GONE)
 
 
+def add_input_digest(database: Database) -> None:
+    """Keep what tells one input from another."""
+    database.run(ADD_INPUT_DIGEST)
+
+
 class RunStore:
     """Reads and writes runs; the only place that knows the table."""
 
@@ -242,6 +248,7 @@ class RunStore:
             run.completed_at,
             run.call_position,
             run.recovery_root,
+            run.input_digest,
         )
         if run.detachment is not None:
             self._let_go(run.run_id, run.detachment)

@@ -35,6 +35,8 @@ class StoredRun:
     """Tells runs of one millisecond apart: a later one has a higher number."""
     recovery_root: str | None = None
     """The turn the run belongs to; None outside a turn."""
+    input_digest: str | None = None
+    """Tells its input from others, without keeping it; None where it is not known."""
 
     @property
     def detached(self) -> bool:
@@ -83,6 +85,7 @@ def run_of(row: Row) -> StoredRun:
         completed_at=row["completed_at"],
         call_position=row["call_position"],
         recovery_root=row["recovery_root"],
+        input_digest=row["input_digest"],
         ordinal=row["ordinal"],
     )
 

@@ -34,6 +34,7 @@ class AgentToolVerbs:
         input: object = ...,
         output: type[Output],
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         parent_tool_call_id: str | None = ...,
         display_order: int = ...,
         signal: AbortSignal | None = ...,
@@ -50,6 +51,7 @@ class AgentToolVerbs:
         input: object = ...,
         output: None = ...,
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         parent_tool_call_id: str | None = ...,
         display_order: int = ...,
         signal: AbortSignal | None = ...,
@@ -66,6 +68,7 @@ class AgentToolVerbs:
         input: object = ...,
         output: object,
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         parent_tool_call_id: str | None = ...,
         display_order: int = ...,
         signal: AbortSignal | None = ...,
@@ -81,6 +84,7 @@ class AgentToolVerbs:
         *,
         input: object = ...,
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         parent_tool_call_id: str | None = ...,
         display_order: int = ...,
         signal: AbortSignal | None = ...,
@@ -96,6 +100,7 @@ class AgentToolVerbs:
         input: object = ABSENT,
         output: object = None,
         run_id: str | None = None,
+        idempotency_key: str | None = None,
         parent_tool_call_id: str | None = None,
         display_order: int = 0,
         signal: AbortSignal | None = None,
@@ -117,6 +122,9 @@ class AgentToolVerbs:
             output: A type that the child's structured output must fit; what does not fit makes the
                 result an error. None takes the output as it comes.
             run_id: The run's id and the child's name; by default made from the tool call, else new.
+                Within a turn it leads to the run that has it; another turn needs another one.
+            idempotency_key: In place of `run_id`: the same key leads to the same run in every turn,
+                such as one refund for each ticket. With another input it is refused.
             parent_tool_call_id: The tool call that clients see it under; by default ours.
             display_order: Where the run stands among those of its tool call.
             signal: Aborting it cancels the run.
@@ -130,7 +138,8 @@ class AgentToolVerbs:
         Raises:
             AgentNotRegistered: The class was not given to `App`.
             NotAnAgentTool: The class lacks methods of the adapter.
-            RunBelongsToAnother: The run id is taken by another class or another question.
+            RunBelongsToAnother: The run id is taken by another class or another turn, or the
+                idempotency key by another input.
             ValueError, MethodNotFound, InvalidArguments: What `detached` asks for cannot be.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
@@ -139,6 +148,7 @@ class AgentToolVerbs:
             input=input,
             output=output,
             run_id=run_id,
+            idempotency_key=idempotency_key,
             parent_tool_call_id=parent_tool_call_id,
             display_order=display_order,
             input_preview=input_preview,

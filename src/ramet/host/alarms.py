@@ -21,6 +21,8 @@ FEW = 4
 """Roots that run their alarms at the same time while the event loop has much to do."""
 PAGE = 256
 """Roots that are read from the index at once."""
+HUNG_SECONDS = 60.0
+"""An alarm that has not fired by then takes nobody's place any more, and the log says so."""
 TRY_AGAIN_MS = 30_000
 """Milliseconds after which a root whose alarm could not run is tried again."""
 
@@ -37,6 +39,8 @@ class Alarms:
         self._fence = Fence("the host's alarms")
         self._waiting: deque[AgentPath] = deque()
         self._active: dict[AgentPath, asyncio.Task[None]] = {}
+        self._hung: dict[AgentPath, Timer] = {}
+        """For each that fires, what notices that it hangs; gone once it has been noticed."""
         self._resting: dict[AgentPath, int] = {}
         """Until when those are left alone that the index, being unwritable, still has as due."""
         self._pace = Pace(clock, few=FEW, most=AT_ONCE, begin=self.due)
@@ -57,11 +61,12 @@ class Alarms:
                 self._pace.rest()
                 self._index.watch()
                 return
-            if not self._pace.may_begin(len(self._active)):
+            if not self._pace.may_begin(len(self._hung)):
                 return
             root = self._waiting.popleft()
             if root not in self._active and self._index.is_due(root):
                 self._active[root] = new_task(self._fire(root), name=f"alarm of {root}")
+                self._hung[root] = self._clock.call_later(HUNG_SECONDS, partial(self._hangs, root))
                 self._active[root].add_done_callback(partial(self._fired, root))
 
     async def stop(self) -> None:
@@ -77,6 +82,8 @@ class Alarms:
         self._pace.rest()
         if self._again is not None:
             self._again.cancel()
+        for timer in self._hung.values():
+            timer.cancel()
         tasks = list(self._active.values())
         for task in tasks:
             task.cancel()
@@ -92,8 +99,17 @@ class Alarms:
         self._waiting.extend(root for root in due if root not in taken)
         return bool(self._waiting)
 
+    def _hangs(self, root: AgentPath) -> None:
+        """Give the place of one that does not come to its end to others; it may still come."""
+        _log.warning("%s was woken %g seconds ago and has not started yet", root, HUNG_SECONDS)
+        del self._hung[root]
+        self.due()
+
     def _fired(self, root: AgentPath, _: asyncio.Task[None]) -> None:
         self._active.pop(root, None)
+        timer = self._hung.pop(root, None)
+        if timer is not None:
+            timer.cancel()
         self.due()
 
     async def _fire(self, root: AgentPath) -> None:

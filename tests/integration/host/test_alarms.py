@@ -10,7 +10,7 @@ import pytest
 import ramet
 from ramet.core.clock import Clock
 from ramet.core.paths import AgentPath
-from ramet.host.alarms import AT_ONCE, PAGE
+from ramet.host.alarms import AT_ONCE, HUNG_SECONDS, PAGE
 from ramet.host.schema import SCHEMA
 from ramet.host.wakeups import DUE, NEXT, SET_LATER, TAKE_UP, WakeupIndex
 from ramet.storage import Row
@@ -84,6 +84,25 @@ async def test_agents_that_hang_while_they_start_hold_nobody_else_up(tmp_path: P
         assert DONE == ["later"]
         await h.advance(10)
         assert DONE == ["later", "latest"]
+
+
+@pytest.mark.behaviour("D6")
+async def test_however_many_hang_while_they_start_the_others_wait_a_minute_at_most(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Harness(agents=[Sleeper], data_dir=tmp_path) as h:
+        for number in range(2 * AT_ONCE):
+            await h.stub(Sleeper, f"stuck{number}").plan(10)
+        await h.stub(Sleeper, "later").plan(20)
+        await h.crash()
+        await h.restart()
+        await h.advance(21)
+        assert DONE == []
+        await h.advance(2 * HUNG_SECONDS)
+        assert DONE == ["later"]
+    hung = [record.message for record in caplog.records if "not started yet" in record.message]
+    assert len(hung) == 2 * AT_ONCE
+    assert hung[0] == "Sleeper:stuck0 was woken 60 seconds ago and has not started yet"
 
 
 @pytest.mark.behaviour("D6", "D14")

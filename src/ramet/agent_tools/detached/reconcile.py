@@ -74,6 +74,8 @@ class Reconciler:
             self.backbone.keep()
         for run in outstanding:
             if self._has_class(run) and run.status in {"starting", "running"}:
+                named = (self.ports.path, run.run_id, run.agent_type)
+                _log.info("%s: the run %s of %s is taken up", *named)
                 self.tasks.attach(run)
 
     async def tick(self, payload: JsonValue) -> None:
