@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,22 +18,29 @@ from ramet.control.host_file import (
     write_host_file,
 )
 from ramet.control.listening import Listening, listen, remove_left_over
-from ramet.control.requests import request_of
+from ramet.control.reports import Report
+from ramet.control.requests import CancelRun, ClearRuns, Request, request_of
 from ramet.core.json import JsonObject, JsonValue, dump_bytes, loads_object, text_at, to_json
 from ramet.core.public_errors import own_words, public_text
-from ramet.errors import InvalidArguments, RametError
+from ramet.errors import HostUnreachable, InvalidArguments, RametError
 from ramet.host import Host
 from ramet.host.tasks import ended, new_task
 
 MOST_BYTES: Final = 64 * 1024
 """Of a request."""
 MOST_AT_ONCE: Final = 8
-"""Requests that are answered at the same time."""
+"""Requests that are answered at the same time: so many that read, and so many that act."""
+MOST_LEFT: Final = 32
+"""What peers have begun who are gone; of more the oldest is ended."""
 PATIENCE_SECONDS: Final = 10.0
 """A peer gets so long to ask, and to take its answer."""
 TOKEN_LENGTH: Final = 43
 
 _log = logging.getLogger("ramet.control")
+
+
+class _PeerGone(Exception):
+    """Nobody is there any more who could be answered."""
 
 
 class ControlSocket:
@@ -46,6 +54,9 @@ class ControlSocket:
         self._listening: Listening | None = None
         self._server: asyncio.Server | None = None
         self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._work: set[asyncio.Task[Report]] = set()
+        self._left: list[asyncio.Task[Report]] = []
+        self._acting = 0
 
     async def start(self) -> None:
         """Listen, and say so in `host.json`; the lock of the data directory is held."""
@@ -69,11 +80,13 @@ class ControlSocket:
         if self._listening is not None:
             self._listening.close()
         self._server = self._listening = None
-        serving = dict(self._serving)
+        serving, work = dict(self._serving), list(self._work)
         for task, writer in serving.items():
             task.cancel()
             writer.transport.abort()
-        await ended(list(serving))
+        for begun in work:
+            begun.cancel()
+        await ended([*serving, *work])
 
     async def _served(self, listening: Listening) -> asyncio.Server:
         start = asyncio.start_server if listening.path is None else asyncio.start_unix_server
@@ -93,7 +106,7 @@ class ControlSocket:
         write_host_file(self._data, host)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._listening is None or len(self._serving) >= MOST_AT_ONCE:
+        if self._listening is None or len(self._serving) - self._acting >= MOST_AT_ONCE:
             writer.transport.abort()
             return
         task = new_task(self._serve(reader, writer), name="a request on the control socket")
@@ -105,21 +118,68 @@ class ControlSocket:
         try:
             async with clock.timeout(PATIENCE_SECONDS):
                 line = await _line(reader)
-            writer.write(dump_bytes(await self._answer_to(line)) + b"\n")
+            writer.write(dump_bytes(await self._answer_to(line, reader)) + b"\n")
             async with clock.timeout(PATIENCE_SECONDS):
                 await writer.drain()
             writer.close()
-        except (OSError, TimeoutError):  # the peer is gone, says nothing, or does not read
+        except (OSError, TimeoutError, _PeerGone):  # or it says nothing, or does not read
             writer.transport.abort()
 
-    async def _answer_to(self, line: bytes | None) -> JsonObject:
+    async def _answer_to(self, line: bytes | None, reader: asyncio.StreamReader) -> JsonObject:
         try:
             request = request_of(self._checked(line))
-            return {"ok": True, "result": to_json(await self._answers.answer(request))}
+            return {"ok": True, "result": to_json(await self._in_its_place(request, reader))}
         except RametError as error:
             return {"ok": False, "error": own_words(error)}
+        except _PeerGone:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever goes wrong with a request, the host stays
             return {"ok": False, "error": public_text(error, self._host.ids)}
+
+    async def _in_its_place(self, request: Request, reader: asyncio.StreamReader) -> Report:
+        """Requests that act have places of their own: one may take long, and no look waits."""
+        if not isinstance(request, CancelRun | ClearRuns):
+            return await self._answered(request, reader)
+        if self._acting >= MOST_AT_ONCE:
+            raise HostUnreachable(
+                f"The server has {MOST_AT_ONCE} requests under way that change something; "
+                "try again when one of them has been answered"
+            )
+        self._acting += 1
+        try:
+            return await self._answered(request, reader)
+        finally:
+            self._acting -= 1
+
+    async def _answered(self, request: Request, reader: asyncio.StreamReader) -> Report:
+        """The answer to a request; what acts goes on when nobody is left to hear of it."""
+        work = new_task(self._answers.answer(request), name=request.command)
+        self._work.add(work)
+        work.add_done_callback(self._over)
+        gone = new_task(_gone(reader), name="the peer of a request")
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            self._leave(work, acts=isinstance(request, CancelRun | ClearRuns))
+            raise _PeerGone
+        finally:
+            gone.cancel()
+
+    def _leave(self, work: asyncio.Task[Report], *, acts: bool) -> None:
+        if not acts:
+            work.cancel()
+            return
+        self._left.append(work)
+        if len(self._left) > MOST_LEFT:
+            self._left.pop(0).cancel()
+
+    def _over(self, work: asyncio.Task[Report]) -> None:
+        self._work.discard(work)
+        error = None if work.cancelled() else work.exception()
+        if work in self._left:
+            self._left.remove(work)
+            _log.debug("%s ended when its peer was gone: %s", work.get_name(), error)
 
     def _checked(self, line: bytes | None) -> JsonValue:
         """The request of a peer that knows the token."""
@@ -140,3 +200,10 @@ async def _line(reader: asyncio.StreamReader) -> bytes | None:
         return await reader.readline()
     except ValueError:
         return None
+
+
+async def _gone(reader: asyncio.StreamReader) -> None:
+    """Wait until a peer has closed its end; what else it sends is nobody's."""
+    with suppress(OSError):
+        while await reader.read(MOST_BYTES):
+            continue

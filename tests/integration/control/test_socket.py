@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sqlite3
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +18,7 @@ from ramet.control.listening import LONGEST_PATH
 from ramet.control.server import MOST_AT_ONCE, MOST_BYTES
 from ramet.core.json import JsonObject, JsonValue, dump_bytes, loads_object
 from ramet.storage import DataDirectory
+from ramet.testing import Gate
 from tests.integration.control.desk import Clerk, Desk
 from tests.integration.control.shell import Shell, desks
 
@@ -179,6 +181,99 @@ async def test_peers_who_say_nothing_keep_nobody_else_out_for_long(data: Path) -
             free = await Shell(data).run("inspect")
     assert "cannot be asked" in busy.sentence or "gave no answer" in busy.sentence
     assert "running" in free.out
+
+
+class Stuck(ramet.Agent[None]):
+    """Starts when its gate is open."""
+
+    gate = Gate()
+
+    async def begin(self) -> None:
+        await self.run_agent_tool(Clerk, run_id="slow", detached=True)
+
+    async def on_start(self) -> None:
+        if self.list_agent_tool_runs():
+            await self.gate.wait()
+
+
+@asynccontextmanager
+async def stuck(data: Path) -> AsyncIterator[ramet.App]:
+    """A host with a run whose parent does not get through its `on_start`."""
+    app = ramet.App(agents=[Stuck], sub_agents=[Clerk], data_dir=data)
+    app.options = ramet.HostOptions(grace_period=0)
+    Stuck.gate = Gate()
+    Clerk.gates.clear()
+    async with app:
+        await app.get_agent(Stuck, "s").begin()
+    with sqlite3.connect(data / "host.db") as index:
+        index.execute("DELETE FROM ramet_wakeups")
+    index.close()
+    async with app:
+        yield app
+
+
+CANCEL: JsonObject = {"command": "runs.cancel", "run_id": "slow"}
+Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def cancelling(data: Path) -> Peer:
+    """Somebody who asks for the end of the run, and stays there."""
+    host = host_of(data)
+    reader, writer = await asyncio.open_unix_connection(host.socket)
+    writer.write(dump_bytes({"token": host.token, "request": CANCEL}) + b"\n")
+    await asked(data, HOST)  # by now the one before was taken in
+    await asked(data, HOST)
+    return reader, writer
+
+
+async def test_looks_do_not_wait_behind_requests_that_hang(data: Path) -> None:
+    async with stuck(data):
+        peers = [await cancelling(data) for _ in range(MOST_AT_ONCE)]
+        assert (await asked(data, HOST))["ok"] is True
+        refused = await asked(data, CANCEL)
+        for _, writer in peers:
+            writer.transport.abort()
+    assert refused["error"] == (
+        "The server has 8 requests under way that change something; "
+        "try again when one of them has been answered"
+    )
+
+
+async def test_the_place_of_a_peer_who_has_gone_is_free(data: Path) -> None:
+    async with stuck(data):
+        for _, writer in [await cancelling(data) for _ in range(MOST_AT_ONCE)]:
+            writer.transport.abort()
+        await asked(data, HOST)
+        reader, writer = await cancelling(data)
+        Stuck.gate.open()
+        answer = loads_object(await reader.read())
+        writer.close()
+    assert answer is not None
+    assert answer["ok"] is True
+
+
+async def test_what_a_peer_began_goes_on_when_it_has_gone(data: Path) -> None:
+    async with stuck(data):
+        _, writer = await cancelling(data)
+        writer.transport.abort()
+        await asked(data, HOST)
+        Stuck.gate.open()
+        while b'"running"' in (runs := dump_bytes(await asked(data, {"command": "runs.list"}))):
+            continue
+    assert b"aborted" in runs
+
+
+async def test_of_what_peers_have_left_behind_only_so_much_goes_on(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ramet.control.server.MOST_LEFT", 0)
+    async with stuck(data):
+        _, writer = await cancelling(data)
+        writer.transport.abort()
+        await asked(data, HOST)
+        await asked(data, HOST)
+        Stuck.gate.open()
+        assert b"aborted" not in dump_bytes(await asked(data, {"command": "runs.list"}))
 
 
 async def test_a_host_that_stops_ends_what_is_being_answered(data: Path) -> None:
