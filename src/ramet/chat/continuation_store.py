@@ -80,6 +80,13 @@ class ContinuationStore:
         stored = {"messageId": wish.message_id, "clientTools": tools}
         self._values.put(WISH_KEY, dumps(stored))
 
+    def newest_tools(self, message_id: str, asked: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        """The tools that an answer goes on with: those a page has named since it was asked."""
+        wish = self.wish()
+        if wish is None or wish.message_id != message_id or wish.client_tools is None:
+            return asked
+        return wish.client_tools
+
     def forget_wish(self) -> None:
         """Forget it: the answer goes on, or never will."""
         self._values.delete(WISH_KEY)

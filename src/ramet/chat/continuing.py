@@ -11,7 +11,6 @@ from ramet.core.failpoints import failpoint
 from ramet.errors import StorageError
 from ramet.protocol import frames
 from ramet.protocol.client_answers import last_step_is_answered
-from ramet.protocol.ui_message import UIMessage
 
 COALESCED_SECONDS: Final = 0.05
 """How long answers of the same moment are waited for (AC-001)."""
@@ -95,13 +94,13 @@ class Continuing:
             self.recheck()
             return
         try:
-            self._continue(wish, last)
+            self._continue(wish)
         except StorageError as error:
             self._ports.errors.report(error)
 
-    def _continue(self, wish: Wish, last: UIMessage) -> None:
+    def _continue(self, wish: Wish) -> None:
         store = self._ports.continuation
-        asked, tools = store.awaiting(str(last["id"])), wish.client_tools
+        asked = store.awaiting(wish.message_id)
         live = self._turns.accept(
             TurnRequest(
                 trigger="auto-continuation",
@@ -109,7 +108,7 @@ class Continuing:
                 continues=asked.message_id,
                 message_ids=asked.message_ids,
                 body=asked.body,
-                client_tools=asked.client_tools if tools is None else tools,
+                client_tools=store.newest_tools(wish.message_id, asked.client_tools),
                 sender=self._sender,
             )
         )

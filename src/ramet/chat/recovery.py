@@ -12,7 +12,7 @@ from ramet.chat.partial import partial_message, waits_for_client
 from ramet.chat.ports import ChatPorts
 from ramet.chat.recovering_flag import RecoveringFlag
 from ramet.chat.recovery_endings import Endings
-from ramet.chat.recovery_losses import Losses, Lost, event_of
+from ramet.chat.recovery_losses import Losses, Lost, event_of, tools_for
 from ramet.chat.recovery_options import ChatRecovery, ExhaustedReason, resolved
 from ramet.chat.recovery_policy import Incident, holds_results
 from ramet.chat.settling import LastWord, final_frame
@@ -329,7 +329,7 @@ class Recovery:
                 store=store,
                 message_ids=turn.message_ids,
                 body=asked.body,
-                client_tools=asked.client_tools,
+                client_tools=tools_for(ports, turn),
                 run_id=None if run is None else run.run_id,
                 continues=turn.assistant_message_id if turn.continuation else None,
                 recovers=Recovered(turn=turn, stream_id=resumes),

@@ -1,6 +1,6 @@
 """Takes note of turns that were lost: what there is of them, and whether they are worth a try."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ramet.chat.live_turn import LiveTurn
@@ -152,6 +152,18 @@ def question_of(turn: StoredTurn) -> str | None:
     if turn.message_ids:
         return turn.message_ids[-1]
     return turn.assistant_message_id if turn.continuation else None
+
+
+def tools_for(ports: ChatPorts, turn: StoredTurn) -> Sequence[JsonObject]:
+    """The tools of the page for the turn that goes on for a lost one.
+
+    Where that is shown what the page has answered they are those named with it; a step that itself
+    goes on has those that it began with.
+    """
+    asked = ports.recovery.asked(turn.turn_id).client_tools
+    if ports.family.resumes_steps:
+        return asked
+    return ports.continuation.newest_tools(turn.assistant_message_id, asked)
 
 
 def event_of(incident: Incident) -> JsonObject:

@@ -36,15 +36,16 @@ class ChunkRepair:
 
         Args:
             message_id: The id that the `start` chunk gets; None when it extends a message.
-            known_calls: Tool calls that clients have seen before this answer.
+            known_calls: Tool calls that clients have seen before this answer, which may end in it.
         """
         self._message_id = message_id
         self._started = False
         self._open: dict[tuple[str, str], None] = {}
         self._plain: str | None = None
         self._plain_parts = 0
-        self._calls = set(known_calls)
-        self._complete = set(self._calls)
+        self._known = set(known_calls)
+        self._calls: set[str] = set()
+        self._complete: set[str] = set()
 
     def take(self, chunk: Chunk) -> Sequence[JsonObject]:
         """Give what to send for a chunk: usually the chunk itself.
@@ -175,7 +176,7 @@ class ChunkRepair:
             self._calls.add(call_id)
             self._complete.add(call_id)
             return new
-        if chunk_type in _NEEDING_CALL and call_id not in self._calls:
+        if chunk_type in _NEEDING_CALL and call_id not in self._calls | self._known:
             _log.warning("Left out a %s chunk of an unknown tool call %r", chunk_type, call_id)
             return False
         return True

@@ -1,7 +1,7 @@
 """Runs one turn: asks its producer for chunks, and stores, folds and announces each of them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from ramet.agent_tools.records import StoredChunk
@@ -13,7 +13,7 @@ from ramet.chat.partial import folded
 from ramet.chat.ports import ChatPorts, TurnWatcher
 from ramet.chat.recovery_progress import Progress
 from ramet.chat.repair import ChunkRepair
-from ramet.chat.settling import Ending, settle, settled, tell_ended
+from ramet.chat.settling import NOT_FINISHED, Ending, settle, settled, tell_ended
 from ramet.chat.stalls import RunningTools, StreamStalled, lively
 from ramet.chat.stream_log import StoredStream
 from ramet.chat.turn import ChatErrorContext, Chunk, StoredOutcome, Turn, TurnProducer, TurnResult
@@ -23,6 +23,9 @@ from ramet.core.json import JsonObject, loads_object, without_surrogates
 from ramet.core.public_errors import UNKNOWN_ERROR, public_text
 from ramet.errors import ChunkTooLarge
 from ramet.protocol import chunks, frames
+from ramet.protocol.client_answers import last_step_is_answered
+from ramet.protocol.messages import parts_of, with_parts
+from ramet.protocol.parts import settle_parts
 from ramet.protocol.ui_message import UIMessage
 
 MOST_BYTES_PER_CHARACTER = 4
@@ -155,6 +158,7 @@ class TurnRunner:
         if live.resumed and live.resumed[-1]["type"] == chunks.FINISH:
             return
         turn, shaper = self._turn_of(live), self._shaper_of(live)
+        self._use_up_wish(turn)
         writer = ChunkWriter(self._ports, live, cap=self._cap)
         live.write = writer.write
         earlier = EarlierCalls(self._ports, live)
@@ -181,13 +185,31 @@ class TurnRunner:
         last = plan.assistant_message_id if plan.continuation else (None, *plan.message_ids)[-1]
         messages = self._ports.transcript.until(last)
         if live.resumed and not self._ports.family.resumes_steps:
-            messages = [*messages, *_partial(live)]
+            messages = _with_partial(messages, live)
         return live.as_turn(messages)
 
+    def _use_up_wish(self, turn: Turn) -> None:
+        """Forget that an answer is to go on: this turn does, and sees all that was answered in it.
+
+        What is answered from here on has to wait for the next turn. So has what was answered in a
+        step that itself goes on: it ends before the model is told.
+        """
+        if turn.resumed and self._ports.family.resumes_steps:
+            return
+        last = turn.messages[-1] if turn.messages else None
+        if last is None or last["id"] != turn.assistant_message_id:
+            return
+        if last_step_is_answered(last):
+            self._ports.continuation.forget_wish_for(turn.assistant_message_id)
+
     def _shaper_of(self, live: LiveTurn) -> ChunkRepair | Joined:
-        repair = ChunkRepair(None if live.plan.continuation else live.plan.assistant_message_id)
+        message_id = None if live.plan.continuation else live.plan.assistant_message_id
         if live.resumed and not self._ports.family.resumes_steps:
+            calls = (chunk.get("toolCallId") for chunk in live.resumed)
+            known = [call_id for call_id in calls if isinstance(call_id, str)]
+            repair = ChunkRepair(message_id, known_calls=known)
             return Joined(repair, Overlap(live.resumed, whole=True))
+        repair = ChunkRepair(message_id)
         repair.resume(live.resumed)
         return repair
 
@@ -259,7 +281,14 @@ async def _closed_after(given: AsyncIterator[Chunk]) -> AsyncGenerator[AsyncIter
             await given.aclose()
 
 
-def _partial(live: LiveTurn) -> list[UIMessage]:
-    """What a producer was lost over, as a message with nothing open; a continuation has it."""
+def _with_partial(messages: Sequence[UIMessage], live: LiveTurn) -> list[UIMessage]:
+    """The messages with what a producer was lost over, of which nothing is open any more."""
     partial = None if live.answer is None else live.answer.message()
-    return [] if partial is None or live.plan.continuation else [settled(partial)]
+    if partial is None:
+        return [*messages]
+    if not live.plan.continuation:
+        return [*messages, settled(partial)]
+    *before, extended = messages
+    known, parts = len(parts_of(extended)), parts_of(partial)
+    lost = settle_parts(parts[known:], reason=NOT_FINISHED)
+    return [*before, with_parts(partial, [*parts[:known], *lost])]
