@@ -24,23 +24,27 @@ _PIECE: Final = 65_536
 def ask(data: Path, request: Request, *, clock: Clock) -> JsonObject:
     """The answer to a request about a data directory; blocks.
 
-    Whoever holds the lock of the directory is asked. When nobody does, it is held for as long as
-    the files are read, so that no host starts meanwhile.
+    Whoever holds the lock of the directory is asked. When nobody does, it is held while files are
+    read; a host that starts meanwhile is asked instead.
 
     Raises:
         DataDirectoryNotFound: There is no data directory.
         HostUnreachable: Only a host can do it and none runs, or the one that runs cannot be asked.
         RametError: The request asks for what is not there.
     """
-    files = DataDirectory(data)
     try:
-        files.acquire_to_read()
+        return _read(DataDirectory(data), request, clock)
     except DataDirectoryInUse:
         return _asked_of_host(data, request)
+
+
+def _read(files: DataDirectory, request: Request, clock: Clock) -> JsonObject:
+    """The answer out of the files; raises `DataDirectoryInUse` when they are a host's."""
+    files.acquire_to_read()
     try:
         if isinstance(request, CancelRun | ClearRuns):
             raise HostUnreachable(
-                f"No server runs on {data.absolute()}, and only a running one can do that; "
+                f"No server runs on {files.path.absolute()}, and only a running one can do that; "
                 "a run whose process is gone is taken up at the next start"
             )
         with answers_of(files, clock) as answers:

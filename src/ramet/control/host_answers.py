@@ -51,6 +51,10 @@ class HostAgents:
         steps = ((classes.by_segment(s.class_name) or s.class_name, s.name) for s in path.steps)
         return classes.known_as(AgentPath.of(*steps))
 
+    async def breathe(self) -> None:
+        """Let the agents have their turn."""
+        await self._host.clock.sleep(0)
+
     def presence(self, path: AgentPath) -> Presence | None:
         """An agent in memory; None for one that is not."""
         instance = self._host.instances.live(self._today(path))

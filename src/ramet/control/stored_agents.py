@@ -36,6 +36,10 @@ class OpenAgents(Protocol):
         """The paths under which an agent may be stored, by what its classes are and were called."""
         ...
 
+    async def breathe(self) -> None:
+        """Let others have their turn; no file that was looked at is open."""
+        ...
+
 
 class StoredAgents:
     """Reads the databases of agents: through their own connections, or the files of closed ones.
@@ -132,7 +136,7 @@ class StoredAgents:
         """Let others have their turn now and then; whether they had it."""
         if self._clock.monotonic() - self._breathed < BREATH_SECONDS:
             return False
-        await self._clock.sleep(0)
+        await self._open.breathe()
         self._breathed = self._clock.monotonic()
         return True
 

@@ -16,7 +16,7 @@ from ramet.core.ids import Ids
 from ramet.core.options import HostOptions
 from ramet.core.paths import AgentPath
 from ramet.core.ports import Caller, Lifecycles
-from ramet.errors import InstanceGone, NotRunning, RametError
+from ramet.errors import DataDirectoryInUse, InstanceGone, NotRunning, RametError
 from ramet.host.alarms import Alarms
 from ramet.host.bodies import kept_open
 from ramet.host.builder import InstanceBuilder
@@ -44,6 +44,10 @@ FILES_PER_AGENT = 5
 """Three files of an open agent, a client's socket, and what else a process has open."""
 GRACE_STEP = 0.05
 """Seconds between two looks at whether the running turns are done."""
+READERS_SECONDS = 10.0
+"""Commands that read the data directory get so long to give it up."""
+READERS_STEP = 0.01
+"""Less than the time for which they do so."""
 
 
 class Host:
@@ -109,7 +113,7 @@ class Host:
 
     async def start(self) -> None:
         """Lock the data directory and begin to serve; raises `DataDirectoryError`."""
-        self.files.acquire()
+        await self._lock()
         try:
             self._database = self.files.open_host(fence=Fence("the host"))
             migrate(self._database, SCHEMA)
@@ -124,6 +128,17 @@ class Host:
         self.instances.accepting = True
         self._idle.start(most_open=_raised_file_limit() // FILES_PER_AGENT)
         self._alarms.due()
+
+    async def _lock(self) -> None:
+        """Lock the data directory; a command that reads it gives it up before long."""
+        deadline = self.clock.monotonic() + READERS_SECONDS
+        while True:
+            try:
+                return self.files.acquire()
+            except DataDirectoryInUse:
+                if self.clock.monotonic() >= deadline or not self.files.only_read():
+                    raise
+            await self.clock.sleep(READERS_STEP)
 
     async def stop(self, *, grace: float = 0.0) -> None:
         """Give running work `grace` seconds, then end every instance; the rest stays stored."""

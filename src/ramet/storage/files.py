@@ -105,6 +105,18 @@ class DataDirectory:
             ) from error
         self._lock = lock
 
+    def only_read(self) -> bool:
+        """Whether nobody serves the directory: if it is held, then by those who read it."""
+        try:
+            lock = os.open(self.path / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            finally:
+                os.close(lock)
+        except OSError:
+            return False
+        return True
+
     def release(self) -> None:
         """Give the lock back."""
         if self._lock is not None:
