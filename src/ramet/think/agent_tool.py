@@ -1,7 +1,9 @@
 """`agent_tool`: another agent as a tool that a model can call (AT-009 … 013, AT-164 … 173)."""
 
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,20 +11,25 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_ai.tools import GenerateToolJsonSchema, RunContext, Tool
 
+from ramet.agent_tools.children import check_adapter
 from ramet.agent_tools.records import RunResult
 from ramet.agent_tools.verbs import AgentToolVerbs
 from ramet.core.current import current, within
 from ramet.core.json import JsonObject, JsonValue
-from ramet.errors import NoCurrentAgent
+from ramet.errors import AgentNotRegistered, InvalidArguments, NoCurrentAgent
 from ramet.think.idempotent import noted
 
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The names that the providers of models take."""
 _WRAPPED = "input"
 _FAILURES = {
     "interrupted": "The run was interrupted before it could finish; it can be retried.",
     "aborted": "The run was cancelled.",
     "error": "The run failed.",
 }
+
+_log = logging.getLogger("ramet.think")
 
 
 def agent_tool(
@@ -53,9 +60,12 @@ def agent_tool(
             or more, the class name in words by default.
         icon: What clients show beside it.
         display: More for clients; `display_name` and `icon` override its `name` and `icon`.
+
+    Raises:
+        InvalidArguments, NotAnAgentTool: There can be no tool of that class or name.
     """
-    words = _WORD_BEGINS.sub(" ", cls.__name__)
-    tool_name = name or words.replace(" ", "_").lower()
+    words = _WORD_BEGINS.sub(" ", _checked_class(cls).__name__)
+    tool_name = _checked_name(words.replace(" ", "_").lower() if name is None else name)
     question = _question(input)
     shown = _display(display, display_name, icon, words=words)
 
@@ -70,7 +80,8 @@ def agent_tool(
                 f"The agent tool {tool_name!r} was called outside of an agent: "
                 "use it from inside a turn of a ramet agent"
             )
-        with within(tool_call_id=None if now.tool_call_id else ctx.tool_call_id):
+        tool_call_id = None if now.tool_call_id else ctx.tool_call_id
+        with within(tool_call_id=tool_call_id), _unregistered_logged(tool_name):
             result = await agent.run_agent_tool(
                 cls, input=question.read(arguments), output=output, display=shown
             )
@@ -97,6 +108,32 @@ def answer(result: RunResult[object], *, structured: bool) -> object:
     if result.status == "interrupted" and result.child_still_running is not None:
         failure["childStillRunning"] = result.child_still_running
     return failure
+
+
+@contextmanager
+def _unregistered_logged(tool_name: str) -> Iterator[None]:
+    """Tell the log of a class that `App` was not given: the model alone can do nothing about it."""
+    try:
+        yield
+    except AgentNotRegistered as error:
+        _log.error("The tool %r cannot be called: %s", tool_name, error)
+        raise
+
+
+def _checked_class(cls: object) -> type:
+    if not isinstance(cls, type):
+        raise InvalidArguments(f"agent_tool takes an agent class, not {cls!r}")
+    check_adapter(cls)
+    return cls
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        raise InvalidArguments(
+            f"The name of a tool has 1 to 64 letters (a to z), digits, _ and -, not {name!r}: "
+            "give agent_tool another name=…"
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

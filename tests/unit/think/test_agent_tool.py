@@ -13,7 +13,7 @@ from ramet.agent_tools.records import RunResult
 from ramet.agent_tools.verbs import AgentToolVerbs
 from ramet.core.current import Current, current, within, working_for
 from ramet.core.json import JsonObject
-from ramet.errors import NoCurrentAgent
+from ramet.errors import InvalidArguments, NoCurrentAgent, NotAnAgentTool
 from ramet.testing.scripted_model import ScriptedModel, ToolCall
 from ramet.think.agent_tool import agent_tool, answer
 from tests.unit.think.loop_kit import Loop
@@ -73,6 +73,24 @@ def test_the_name_is_the_class_name_in_snake_case_unless_given() -> None:
     assert child_tool().name == "http_researcher"
     assert child_tool(name="look-up").name == "look-up"
     assert child_tool().description == "Researches."
+
+
+class Plain(ramet.Agent[None]):
+    """An agent without the methods of a child."""
+
+
+def test_a_class_that_is_no_child_is_refused_when_the_tool_is_made() -> None:
+    with pytest.raises(NotAnAgentTool, match="Plain cannot be run as an agent tool"):
+        agent_tool(Plain, description="Researches.")
+    with pytest.raises(InvalidArguments, match="agent_tool takes an agent class, not 'Child'"):
+        agent_tool("Child", description="Researches.")  # type: ignore[arg-type] # as a user may
+
+
+@pytest.mark.parametrize("name", ["my tool!", "", "x" * 65, "größe", "a.b", "tool\n", 5])
+def test_a_name_that_no_provider_takes_is_refused_when_the_tool_is_made(name: object) -> None:
+    with pytest.raises(InvalidArguments, match="The name of a tool has 1 to 64 letters") as error:
+        child_tool(name=name)
+    assert repr(name) in str(error.value)
 
 
 @pytest.mark.parametrize(
