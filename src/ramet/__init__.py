@@ -55,6 +55,7 @@ _HOMES = {
     "ramet.think.hooks": ("StepResult", "ToolCallInfo", "ToolCallResult"),
     "ramet.think.think": ("Think",),
     "ramet.think.turn_modes": ("TurnCallback",),
+    "ramet.think.verbs": ("ModelChoice",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -85,6 +86,7 @@ __all__ = [
     "InterruptedFiber",
     "Milestone",
     "Milestones",
+    "ModelChoice",
     "NotJson",
     "Notify",
     "Progress",

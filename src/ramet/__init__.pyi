@@ -64,3 +64,4 @@ from ramet.think.submission_records import Submission as Submission
 from ramet.think.submission_records import SubmitResult as SubmitResult
 from ramet.think.think import Think as Think
 from ramet.think.turn_modes import TurnCallback as TurnCallback
+from ramet.think.verbs import ModelChoice as ModelChoice

@@ -13,6 +13,7 @@ from ramet.testing.harness import Harness
 from ramet.testing.manual_clock import ManualClock
 from ramet.testing.scripted_child import Cut, Ending, ScriptedChild
 from ramet.testing.scripted_model import (
+    Answer,
     Delay,
     Gate,
     Reasoning,
@@ -20,10 +21,12 @@ from ramet.testing.scripted_model import (
     ScriptedError,
     ScriptedModel,
     ToolCall,
+    last_asked,
 )
 
 __all__ = [
     "AgentToolConformance",
+    "Answer",
     "CheckResult",
     "ChildScenario",
     "ConformanceReport",
@@ -42,4 +45,5 @@ __all__ = [
     "ToolCall",
     "assert_agent_tool_child",
     "check_agent_tool_child",
+    "last_asked",
 ]

@@ -9,7 +9,13 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import ClassVar, Self, TypeAlias
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import RunContext, ToolDefinition
@@ -17,7 +23,7 @@ from typing_extensions import override
 
 from ramet.core.clock import SystemClock
 from ramet.core.json import JsonValue, dumps
-from ramet.errors import RametError
+from ramet.errors import InvalidArguments, RametError
 
 MODEL_NAME = "scripted"
 _WORD = re.compile(r"\s*\S+|\s+$")
@@ -91,6 +97,24 @@ Rule: TypeAlias = Callable[[list[ModelMessage], list[ToolDefinition]], Answer]
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 
+def last_asked(messages: Sequence[ModelMessage]) -> str:
+    """What a model was asked last: the text of the user, or what a tool has given.
+
+    Several tools may have answered at once; it is the last of them. Empty when nothing was asked.
+    """
+    for part in (part for message in reversed(messages) for part in reversed(message.parts)):
+        match part:
+            case UserPromptPart(content=str() as text):
+                return text
+            case UserPromptPart(content=pieces):
+                return "".join(piece for piece in pieces if isinstance(piece, str))
+            case ToolReturnPart():
+                return part.model_response_str()
+            case _:
+                continue
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedRequest:
     """What the model was asked once."""
@@ -127,6 +151,10 @@ class ScriptedModel(Model[None]):
 
     def __init__(self, script: Iterable[Answer], *, sleep: Sleep | None = None) -> None:
         super().__init__()
+        if isinstance(script, str):
+            raise InvalidArguments(
+                f"A script is a list of answers: write ScriptedModel([{script!r}])"
+            )
         self._answers = list(script)
         self._rule: Rule | None = None
         self._sleep = sleep or SystemClock().sleep

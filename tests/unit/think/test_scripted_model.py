@@ -2,9 +2,17 @@
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelRequest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.tools import ToolDefinition
 
+from ramet.errors import InvalidArguments
 from ramet.testing.manual_clock import ManualClock
 from ramet.testing.quiet import quiet
 from ramet.testing.scripted_model import (
@@ -15,6 +23,7 @@ from ramet.testing.scripted_model import (
     ScriptedError,
     ScriptedModel,
     ToolCall,
+    last_asked,
 )
 from tests.unit.think.loop_kit import Loop
 
@@ -101,3 +110,28 @@ async def test_it_works_in_a_bare_pydantic_ai_agent_too() -> None:
     with ScriptedModel([ToolCall("add", {"a": 1, "b": 2}), "three"]) as model:
         result = await Agent(model, tools=[add]).run("1 + 2?")
     assert result.output == "three"
+
+
+def test_a_text_is_no_script() -> None:
+    with pytest.raises(InvalidArguments, match=r"write ScriptedModel\(\['hello'\]\)"):
+        ScriptedModel("hello")
+
+
+@pytest.mark.parametrize(
+    ("newest", "text"),
+    [
+        (UserPromptPart("What is QUIC?"), "What is QUIC?"),
+        (UserPromptPart(["What ", "now?"]), "What now?"),
+        (ToolReturnPart("look", "a door", "call_1"), "a door"),
+        (ToolReturnPart("look", {"doors": 2}, "call_1"), '{"doors":2}'),
+    ],
+)
+def test_what_a_model_was_asked_last_is_a_text(newest: object, text: str) -> None:
+    request = ModelRequest(parts=[UserPromptPart("before"), newest])  # type: ignore[list-item] # any part
+
+    assert last_asked([request]).startswith(text)
+    assert last_asked([request, ModelResponse(parts=[TextPart("so far")])]).startswith(text)
+
+
+def test_nothing_was_asked_of_a_model_without_messages() -> None:
+    assert last_asked([]) == ""
