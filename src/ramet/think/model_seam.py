@@ -6,7 +6,8 @@
 import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from difflib import get_close_matches
+from typing import TypeAlias, get_args
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import UserError
@@ -26,7 +27,13 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
+from pydantic_ai.models import (
+    KnownModelName,
+    Model,
+    ModelRequestParameters,
+    StreamedResponse,
+    infer_model,
+)
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -201,6 +208,14 @@ def resolve_model(model: Model | str | None, owner: str) -> Model:
 
 def _unusable(model: str, reason: str) -> str:
     variable = _VARIABLE.search(reason)
-    if variable is None:
+    if variable is not None:
+        return f"The model {model!r} needs the environment variable {variable.group(1)} to be set"
+    provider, colon, name = model.partition(":")
+    if not colon:
         return f"The model {model!r} is unknown: write it as 'provider:name'"
-    return f"The model {model!r} needs the environment variable {variable.group(1)} to be set"
+    known = {each.partition(":")[0] for each in get_args(KnownModelName.__value__)}
+    if provider in known:
+        return f"The model {model!r} is unknown: {reason}"
+    meant = get_close_matches(provider, sorted(known), n=1)
+    ask = f". Did you mean '{meant[0]}:{name}'?" if meant else ""
+    return f"The model {model!r} is unknown, for there is no provider {provider!r}{ask}"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelMessage, ThinkingPart, ToolReturnPart, UserPromptPart
 
+import ramet
 from ramet.core.current import current_agent
 from ramet.protocol.messages import text_of
 from ramet.testing import Harness
@@ -178,6 +179,12 @@ async def test_without_a_model_the_turn_says_what_to_do(host: Harness, chat: Cha
             "Install it with: pip install 'pydantic-ai-slim[groq]'",
         ),
         ("nonsense", "The model 'nonsense' is unknown: write it as 'provider:name'"),
+        (
+            "opnai:gpt-5",
+            "The model 'opnai:gpt-5' is unknown, for there is no provider 'opnai'. "
+            "Did you mean 'openai:gpt-5'?",
+        ),
+        ("zzzzzz:gpt-5", "is unknown, for there is no provider 'zzzzzz'"),
     ],
 )
 async def test_a_model_that_cannot_be_used_says_what_to_do(
@@ -233,6 +240,26 @@ async def test_a_researchers_summary_is_the_tools_output(host: Harness, chat: Ch
     assert row["parent_tool_call_id"] == "call_1"
     assert row["display_metadata"] == '{"name":"Researcher","icon":"R"}'
     assert len(model.requests) == 2
+
+
+async def test_a_child_that_was_not_given_to_the_app_is_an_error_in_the_log(
+    chat: Chat, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Stranger(ramet.Think):
+        """A child that nobody has registered."""
+
+    Assistant.more_tools = [ramet.agent_tool(Stranger, description="Ask a stranger.")]
+    try:
+        play(ToolCall("stranger", {"input": "hi"}), "sorry")
+        await chat.ask("go")
+    finally:
+        Assistant.more_tools = ()
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert record.name == "ramet.think"
+    assert record.getMessage() == (
+        "The tool 'stranger' cannot be called: The agent class 'Stranger' is not registered: "
+        "give it to App(agents=[…]) or App(sub_agents=[…])"
+    )
 
 
 @pytest.mark.behaviour("AT-169", "AT-172", "AT-173")
