@@ -146,6 +146,10 @@ def resolve_options(cls: type) -> AgentOptions:
     resolved = AgentOptions()
     for base in reversed(cls.__mro__):
         own = vars(base).get("options")
+        if isinstance(own, dict):
+            raise InvalidOptions(
+                f"options of {base.__name__} is a dict: write options = AgentOptions(…)"
+            )
         if isinstance(own, AgentOptions):
             resolved = own.over(resolved)
     own = vars(cls).get("options")

@@ -21,9 +21,9 @@ class ClassTable:
         self._segments: dict[str, str] = {}
         self._options: dict[type, AgentOptions] = {}
         self._roots: dict[str, type] = {}
-        for cls in roots:
+        for cls in _listed(roots, "agents"):
             self._roots[self._add(cls)] = cls
-        for cls in sub_agents:
+        for cls in _listed(sub_agents, "sub_agents"):
             if cls not in self._names:
                 self._add(cls)
         self._add_former_names()
@@ -116,3 +116,12 @@ class ClassTable:
 
 def _where(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _listed(classes: object, argument: str) -> Iterable[type]:
+    if not isinstance(classes, Iterable) or isinstance(classes, type | str):
+        shown = classes.__name__ if isinstance(classes, type) else "…"
+        raise ConfigurationError(
+            f"{argument} is a list of classes, not {classes!r}: write {argument}=[{shown}]"
+        )
+    return classes

@@ -1,10 +1,12 @@
 """`App`: as an ASGI application of its own, mounted in another one, and without a web server."""
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -179,6 +181,16 @@ def test_two_classes_of_one_name_are_refused_when_the_app_is_made() -> None:
 
     with pytest.raises(DuplicateAgentName, match=r"share the URL form 'parent': give one of them"):
         ramet.App(agents=[Parent, other])
+
+
+@pytest.mark.parametrize("argument", ["agents", "sub_agents"])
+@pytest.mark.parametrize(("given", "shown"), [(Parent, "Parent"), ("Parent", "…"), (None, "…")])
+def test_a_class_where_a_list_of_them_belongs_is_refused(
+    argument: str, given: Any, shown: str
+) -> None:
+    sentence = re.escape(f": write {argument}=[{shown}]")
+    with pytest.raises(ConfigurationError, match=f"^{argument} is a list of classes.*{sentence}$"):
+        ramet.App(**{"agents": [], argument: given})
 
 
 async def test_one_data_directory_serves_one_app_at_a_time(tmp_path: Path) -> None:

@@ -68,3 +68,11 @@ def test_host_options_refuse_sizes_below_one() -> None:
 def test_retry_options_refuse_a_base_above_the_maximum() -> None:
     with pytest.raises(InvalidOptions, match=r"base_delay 5\.0 is above max_delay 3\.0"):
         RetryOptions(base_delay=5.0)
+
+
+def test_options_that_are_a_dict_are_refused_by_the_name_of_their_class() -> None:
+    class Careless(Base):
+        options = {"name": "Other"}  # type: ignore[assignment] # as a user may write it
+
+    with pytest.raises(InvalidOptions, match=r"options of Careless is a dict: write options = Ag"):
+        resolve_options(Careless)
