@@ -1,6 +1,7 @@
 """A chat agent as the child of another agent: its turns as runs, for both families (AT-071)."""
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from ramet.agent_tools.records import ChildRun, Inspection, StoredChunk
 from ramet.chat.child_results import RunEnd, end_of_lost_run, end_of_run, inspection_of
@@ -319,8 +320,14 @@ def _as_message(formatted: object, run_id: str) -> UIMessage:
     raise UnknownModelResult("format_agent_tool_input must give a text or a message with parts")
 
 
+class _InputNotJson(NotJson):
+    """What a run is asked cannot be stored: the fault of who asks, so everybody may hear it."""
+
+    public: ClassVar[bool] = True
+
+
 def _as_json(input: object) -> JsonValue:
     try:
         return to_json_strict(input)
     except NotJson as error:
-        raise NotJson(f"The input of the run cannot be written as JSON: {error}") from error
+        raise _InputNotJson(f"The input of the run cannot be written as JSON: {error}") from error

@@ -147,11 +147,13 @@ def nested(levels: int) -> list[Any]:
 @pytest.mark.parametrize("detached", [True, False])
 @pytest.mark.parametrize("wrong", [{"n": object()}, nested(300), nested(100_000)])
 async def test_an_input_that_a_chat_cannot_keep_is_named(
-    tmp_path: Path, *, wrong: object, detached: Any
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, wrong: object, detached: Any
 ) -> None:
     async with Harness(agents=[Parent], sub_agents=[Chat], data_dir=tmp_path) as h:
         parent = await h.agent(Parent, "p")
         with pytest.raises(NotJson, match="The input of the run cannot be written as JSON: "):
             await parent.run_agent_tool(Chat, input=wrong, detached=detached)
-        (row,) = h.rows(Parent, "p", "SELECT status FROM cf_agent_tool_runs")
+        (row,) = h.rows(Parent, "p", "SELECT status, error_message FROM cf_agent_tool_runs")
         assert row["status"] == "error"
+        assert str(row["error_message"]).startswith("The input of the run cannot be written")
+    assert not caplog.records  # it is the caller's fault, and the caller was told
