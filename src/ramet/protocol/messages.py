@@ -112,9 +112,8 @@ def _parts_given(message: object, *, to: str) -> list[JsonObject]:
     if message is None:
         return []
     if not isinstance(message, Mapping):
-        raise InvalidArguments(
-            f"{to} takes one UI message, such as messages[-1], not {reprlib.repr(message)}"
-        )
+        shown = "a list of them" if isinstance(message, list) else reprlib.repr(message)
+        raise InvalidArguments(f"{to} takes one UI message, such as messages[-1], not {shown}")
     return parts_of(message)
 
 

@@ -75,7 +75,7 @@ def test_a_turn_without_a_message_has_no_text_and_no_calls() -> None:
 @pytest.mark.parametrize("read", [text_of, tool_calls])
 @pytest.mark.parametrize(
     ("given", "shown"),
-    [("hi", "'hi'"), ([{"id": "m"}], r"\[\{'id': 'm'\}\]"), (7, "7")],
+    [("hi", "'hi'"), ([{"id": "m", "role": "user", "parts": []}] * 5, "a list of them"), (7, "7")],
 )
 def test_what_is_no_message_is_refused_in_one_sentence(
     read: Callable[[Any], object], given: object, shown: str
