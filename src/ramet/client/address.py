@@ -1,10 +1,11 @@
 """The URLs of one agent, made of a server's URL and the names that lead to the agent."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlencode, urlsplit, urlunsplit
 
-from ramet.errors import InvalidAgentName, InvalidOptions
+from ramet.errors import InvalidAgentName, InvalidArguments, InvalidOptions
 from ramet.protocol.names import kebab
 from ramet.protocol.url import SubAddress, check_agent_name, encode_segment
 
@@ -45,10 +46,11 @@ def address_of(
     Raises:
         InvalidOptions: The URL is not that of a server.
         InvalidAgentName: A name that no agent can have, or a class without a name.
+        InvalidArguments: A class or a name is no text, or a step is no pair of them.
     """
     base = _server(url)
-    for class_name, name in steps:
-        _check(class_name, name)
+    for step in steps:
+        _check(step)
     (root_class, root_name), *below = steps
     segments = [
         *(encode_segment(segment) for segment in prefix.split("/") if segment),
@@ -84,7 +86,18 @@ def _server(url: str) -> SplitResult:
     return SplitResult(_SOCKET_SCHEMES[parts.scheme], parts.netloc, parts.path.rstrip("/"), "", "")
 
 
-def _check(class_name: str, name: str) -> None:
+def _check(step: object) -> None:
+    match step:
+        case (str(class_name), str(name)):
+            _check_names(class_name, name)
+        case _:
+            raise InvalidArguments(
+                "An agent is reached by its class and its name, which are texts, and by "
+                f"sub=[(class, name), …], not by {reprlib.repr(step)}"
+            )
+
+
+def _check_names(class_name: str, name: str) -> None:
     if not class_name:
         raise InvalidAgentName("The class name of an agent must not be empty.")
     reason = check_agent_name(name)

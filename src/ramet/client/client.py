@@ -62,6 +62,7 @@ class AgentClient:
         Raises:
             InvalidOptions: The URL is not that of a server.
             InvalidAgentName: A name that no agent can have.
+            InvalidArguments: A class or a name is no text, or `sub` is no list of pairs.
         """
         self.options = options or ClientOptions()
         address = address_of(

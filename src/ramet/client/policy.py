@@ -10,6 +10,7 @@ from ramet.errors import ClientError, ConnectionLost, ConnectionRefused
 _FINAL: Final = range(4000, 5000)
 _POLICY_VIOLATION: Final = 1008
 _TOO_BIG: Final = 1009
+_UNKNOWN_CLASS: Final = (4400, "Invalid request")
 _GROWTH: Final = 1.5
 _JITTER: Final = 0.5
 _SAID: Final = {
@@ -48,6 +49,8 @@ def refusal(closing: Closing, readable: str) -> ClientError | None:
         )
     if closing.code in _FINAL or closing.code == _POLICY_VIOLATION:
         said = closing.reason or "it gave no reason"
+        if (closing.code, closing.reason) == _UNKNOWN_CLASS:
+            said += ", which means that it has no such class, or only below a parent"
         return ConnectionRefused(
             f"The server refused the connection to {readable}: {said} ({closing.code})",
             code=closing.code,

@@ -55,7 +55,8 @@ async def test_an_agent_that_is_not_there(address: str) -> None:
     assert isinstance(error, ConnectionRefused)
     assert error.code == 4400
     assert str(error) == (
-        f"The server refused the connection to Nobody:n at http://{address}: Invalid request (4400)"
+        f"The server refused the connection to Nobody:n at http://{address}: Invalid request, "
+        "which means that it has no such class, or only below a parent (4400)"
     )
 
 

@@ -1,12 +1,13 @@
 """The URLs that a client connects to."""
 
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from ramet.client import AgentClient, ClientOptions
 from ramet.client.address import AgentAddress, address_of
-from ramet.errors import InvalidAgentName, InvalidOptions
+from ramet.errors import InvalidAgentName, InvalidArguments, InvalidOptions
 
 ROOT = [("MyAgent", "alice")]
 
@@ -83,6 +84,21 @@ def test_a_name_that_no_agent_can_have_is_refused_before_anything_is_sent(name: 
         AgentClient("http://h", agent="A", name=name)
     with pytest.raises(InvalidAgentName):
         AgentClient("http://h", agent="A", name="ok", sub=[("B", name)])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"agent": int},
+        {"agent": "A", "name": 5},
+        {"agent": "A", "sub": ("Refunder", "x")},
+        {"agent": "A", "sub": [("Refunder", "x", "y")]},
+        {"agent": "A", "sub": [(int, "x")]},
+    ],
+)
+def test_what_is_no_class_and_name_is_refused_in_one_sentence(given: Any) -> None:
+    with pytest.raises(InvalidArguments, match=r"by sub=\[\(class, name\), …\], not by "):
+        AgentClient("http://h", **given)
 
 
 def test_a_class_must_have_a_name() -> None:
