@@ -1,6 +1,7 @@
 """Takes up the turns that were lost with a process, or that stood still (section 34, D4, D5)."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -26,6 +27,8 @@ from ramet.protocol import frames
 AGAIN_SECONDS: Final = 3.0
 """How long an attempt is put off when other turns do not end (CR-016)."""
 CANCELLED: Final = "cancelled"
+
+_log = logging.getLogger("ramet.chat")
 
 
 class Recovery:
@@ -336,6 +339,8 @@ class Recovery:
             )
         )
         failpoint("recovery.accepted")
+        told = (ports.context.path, turn.request_id, lost.incident.attempt)
+        _log.info("%s: a turn that was cut goes on (request %s, attempt %d)", *told)
         self._lost.pop(turn.turn_id, None)
         self._hand_on(lost, live)
         self._turns.enqueue(live)

@@ -80,6 +80,26 @@ async def test_text_that_was_cut_is_said_once(host: Harness) -> None:
     assert len(chat.transcript) == 2
 
 
+async def test_the_log_tells_of_each_turn_and_run_that_goes_on(
+    host: Harness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="ramet")
+    gate = Gate()
+    Lasting.script = ScriptedModel([ToolCall("dig", {"topic": "roots"}), "Dug."])
+    Digger.script = ScriptedModel([["Roots ", gate], "Roots run deep."])
+    await _asked(host)
+    assert not caplog.records
+    chat = await _killed(host)
+    assert _said(chat) == "Dug."
+    assert {record.name for record in caplog.records} == {"ramet.agent_tools", "ramet.chat"}
+    assert sorted(record.getMessage().partition(" (")[0] for record in caplog.records) == [
+        "Lasting:a/Digger:agent-tool:call_1: a turn that was cut goes on",
+        "Lasting:a: a turn that was cut goes on",
+        "Lasting:a: the run agent-tool:call_1 of Digger is taken up",
+    ]
+    assert "(request r1, attempt 1)" in caplog.text
+
+
 @pytest.mark.behaviour("D5")
 async def test_where_a_new_answer_differs_the_stored_part_stays_and_a_new_one_comes(
     host: Harness,
