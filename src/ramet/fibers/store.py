@@ -52,6 +52,12 @@ STASH_FIBER = "UPDATE cf_agents_fibers SET snapshot = ? WHERE fiber_id = ?"
 HAS_RUN = "SELECT 1 FROM cf_agents_runs WHERE id = ?"
 REMOVE_RUN = "DELETE FROM cf_agents_runs WHERE id = ?"
 RUNS = "SELECT id, name, snapshot, created_at FROM cf_agents_runs ORDER BY created_at, rowid"
+FEW_RUNS = """
+SELECT id, name, snapshot, created_at FROM cf_agents_runs WHERE rowid IN (
+    SELECT rowid FROM cf_agents_runs ORDER BY created_at, rowid LIMIT ?
+) ORDER BY created_at, rowid
+"""
+COUNT_RUNS = "SELECT count(*) AS number FROM cf_agents_runs"
 ADD_FIBER = """
 INSERT INTO cf_agents_fibers
     (fiber_id, idempotency_key, name, status, metadata_json, created_at)
@@ -153,6 +159,15 @@ class FiberStore:
     def runs(self) -> list[StoredRun]:
         """The fibers that have rows, the oldest first."""
         return [_run(row) for row in self._database.query(RUNS)]
+
+    def few_runs(self, limit: int) -> list[StoredRun]:
+        """So many of them at most, the oldest first."""
+        return [_run(row) for row in self._database.query(FEW_RUNS, limit)]
+
+    def count_runs(self) -> int:
+        """How many fibers have rows."""
+        number: int = self._database.query(COUNT_RUNS)[0]["number"]
+        return number
 
     def add_fiber(
         self, fiber_id: str, name: str, *, key: str | None, metadata: str | None, now: int

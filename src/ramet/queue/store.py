@@ -23,6 +23,12 @@ VALUES (?, ?, ?, ?, ?)
 """
 FIRST = "SELECT * FROM cf_agents_queues ORDER BY created_at, rowid LIMIT 1"
 ALL = "SELECT * FROM cf_agents_queues ORDER BY created_at, rowid"
+FEW = """
+SELECT * FROM cf_agents_queues WHERE rowid IN (
+    SELECT rowid FROM cf_agents_queues ORDER BY created_at, rowid LIMIT ?
+) ORDER BY created_at, rowid
+"""
+COUNT = "SELECT count(*) AS number FROM cf_agents_queues"
 OF_ID = "SELECT * FROM cf_agents_queues WHERE id = ?"
 REMOVE = "DELETE FROM cf_agents_queues WHERE id = ?"
 REMOVE_ALL = "DELETE FROM cf_agents_queues"
@@ -83,6 +89,15 @@ class QueueStore:
     def all(self) -> list[StoredItem]:
         """All items, the next one first."""
         return [_stored(row) for row in self._database.query(ALL)]
+
+    def few(self, limit: int) -> list[StoredItem]:
+        """So many items at most, the next one first."""
+        return [_stored(row) for row in self._database.query(FEW, limit)]
+
+    def count(self) -> int:
+        """How many items there are."""
+        number: int = self._database.query(COUNT)[0]["number"]
+        return number
 
     def get(self, id: str) -> StoredItem | None:
         """One item; None when there is none of that id."""

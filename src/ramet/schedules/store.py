@@ -56,6 +56,16 @@ OF_ID = "SELECT rowid, * FROM cf_agents_schedules WHERE id = ? AND owner_path_ke
 OF_OWNER = """
 SELECT rowid, * FROM cf_agents_schedules WHERE owner_path_key IS ? ORDER BY time, rowid
 """
+FEW_OF_USER = """
+SELECT rowid, * FROM cf_agents_schedules WHERE rowid IN (
+    SELECT rowid FROM cf_agents_schedules
+    WHERE owner_path_key IS ? AND id NOT GLOB 'cf:*' ORDER BY time, rowid LIMIT ?
+) ORDER BY time, rowid
+"""
+COUNT_OF_USER = """
+SELECT count(*) AS number FROM cf_agents_schedules
+WHERE owner_path_key IS ? AND id NOT GLOB 'cf:*'
+"""
 BELOW = """
 SELECT rowid, * FROM cf_agents_schedules
 WHERE owner_path_key = ? OR (owner_path_key >= ? AND owner_path_key < ?)
@@ -228,6 +238,16 @@ class ScheduleStore:
     def of_owner(self, owner: AgentPath | None) -> list[StoredSchedule]:
         """All schedules of an owner, the earliest first."""
         return [_stored(row) for row in self._database.query(OF_OWNER, owner_key(owner))]
+
+    def few_of_user(self, owner: AgentPath | None, limit: int) -> list[StoredSchedule]:
+        """So many schedules of an owner at most, the earliest first; none of ramet's own."""
+        rows = self._database.query(FEW_OF_USER, owner_key(owner), limit)
+        return [_stored(row) for row in rows]
+
+    def count_of_user(self, owner: AgentPath | None) -> int:
+        """How many schedules an owner has; ramet's own are not counted."""
+        number: int = self._database.query(COUNT_OF_USER, owner_key(owner))[0]["number"]
+        return number
 
     def below(self, path: AgentPath) -> list[StoredSchedule]:
         """All schedules of a sub-agent and of those below it.

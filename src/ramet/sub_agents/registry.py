@@ -1,10 +1,10 @@
 """The sub-agents that an agent has made, in its own database (SA-008 … SA-010)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ramet.core.clock import Clock
-from ramet.storage import Database, Migration
+from ramet.storage import Database, Migration, Row
 
 IDENTITY_VERSION = 1
 
@@ -27,6 +27,10 @@ RENAME = "UPDATE OR IGNORE cf_agents_sub_agents SET class = ? WHERE class = ?"
 REMOVE_CLASS = "DELETE FROM cf_agents_sub_agents WHERE class = ?"
 HAS = "SELECT 1 FROM cf_agents_sub_agents WHERE class = ? AND name = ?"
 LIST = "SELECT class, name, created_at FROM cf_agents_sub_agents ORDER BY created_at, rowid"
+FEW = """
+SELECT class, name, created_at FROM cf_agents_sub_agents ORDER BY created_at, rowid LIMIT ?
+"""
+COUNT = "SELECT count(*) AS number FROM cf_agents_sub_agents"
 LIST_CLASS = """
 SELECT class, name, created_at FROM cf_agents_sub_agents WHERE class = ?
 ORDER BY created_at, rowid
@@ -76,6 +80,15 @@ class SubAgentRegistry:
         """Whether the sub-agent was made and not deleted since."""
         return self._database.one(HAS, class_name, name) is not None
 
+    def few(self, limit: int) -> Sequence[SubAgentInfo]:
+        """So many sub-agents at most, in the order they were made."""
+        return [_info(row) for row in self._database.query(FEW, limit)]
+
+    def count(self) -> int:
+        """How many sub-agents there are."""
+        number: int = self._database.query(COUNT)[0]["number"]
+        return number
+
     def list(self, class_name: str | None = None) -> list[SubAgentInfo]:
         """All sub-agents in the order they were made, of one class or of all."""
         rows = (
@@ -83,7 +96,8 @@ class SubAgentRegistry:
             if class_name is None
             else self._database.query(LIST_CLASS, class_name)
         )
-        return [
-            SubAgentInfo(class_name=row["class"], name=row["name"], created_at=row["created_at"])
-            for row in rows
-        ]
+        return [_info(row) for row in rows]
+
+
+def _info(row: Row) -> SubAgentInfo:
+    return SubAgentInfo(class_name=row["class"], name=row["name"], created_at=row["created_at"])

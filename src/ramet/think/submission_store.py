@@ -38,6 +38,15 @@ MESSAGES = "SELECT messages_json FROM cf_think_submissions WHERE submission_id =
 OF_STATUS = """
 SELECT * FROM cf_think_submissions WHERE status = ? ORDER BY created_at, rowid
 """
+FEW_ACTIVE = """
+SELECT * FROM cf_think_submissions WHERE rowid IN (
+    SELECT rowid FROM cf_think_submissions WHERE status IN ('running', 'pending')
+    ORDER BY status DESC, created_at, rowid LIMIT ?
+) ORDER BY status DESC, created_at, rowid
+"""
+COUNT_ACTIVE = """
+SELECT count(*) AS number FROM cf_think_submissions WHERE status IN ('running', 'pending')
+"""
 FIRST_PENDING = """
 SELECT * FROM cf_think_submissions WHERE status = 'pending' ORDER BY created_at, rowid LIMIT 1
 """
@@ -134,6 +143,15 @@ class SubmissionStore:
     def active(self) -> list[Submission]:
         """Those that run and those that wait, the oldest first."""
         return [*self.running(), *map(_submission, self._database.query(OF_STATUS, "pending"))]
+
+    def few_active(self, limit: int) -> list[Submission]:
+        """So many of them at most: those that run before those that wait, the oldest first."""
+        return [_submission(row) for row in self._database.query(FEW_ACTIVE, limit)]
+
+    def count_active(self) -> int:
+        """How many run or wait."""
+        number: int = self._database.query(COUNT_ACTIVE)[0]["number"]
+        return number
 
     def running(self) -> list[Submission]:
         """Those that run."""
