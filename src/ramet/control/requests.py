@@ -14,7 +14,8 @@ from ramet.protocol.run_events import RunStatus
 
 MOST_LISTED: Final = 1_000
 """Runs in one answer."""
-MOST_SKIPPED: Final = 100_000
+MOST_SKIPPED: Final = 10_000
+"""They are read all the same, while the agents wait."""
 STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
 FINISHED: Final[tuple[TerminalStatus, ...]] = get_args(TerminalStatus)
 """The statuses of runs that may be cleared from outside: nobody works for them any more."""

@@ -121,7 +121,11 @@ class StoredAgents:
         """The agents right below the one whose database this is."""
         if not is_current(database, _REGISTRY):
             return []
-        return SubAgentRegistry(database, self._clock).list()
+        return self.registry(database).list()
+
+    def registry(self, database: Database) -> SubAgentRegistry:
+        """Which agents are right below the one whose database this is."""
+        return SubAgentRegistry(database, self._clock)
 
     async def counts(self) -> tuple[int, int]:
         """How many root agents and how many sub-agents are on disk."""

@@ -12,7 +12,6 @@ from ramet.core.clock import Clock
 from ramet.core.paths import AgentPath
 from ramet.storage import Database, DataDirectory
 
-
 HELD_SECONDS: Final = 0.2
 """Who only looks has the directory to itself for so long, and gives it up between two looks."""
 GIVEN_UP_SECONDS: Final = 0.02
