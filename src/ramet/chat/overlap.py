@@ -100,6 +100,13 @@ class Overlap:
             return self._take_call(chunk_type, call_id, chunk)
         return self._take_mark(chunk_type, chunk)
 
+    def note(self, chunk: JsonObject) -> None:
+        """Take note of what somebody else has said of a stored call: it stands."""
+        call_id = chunk.get("toolCallId")
+        if isinstance(call_id, str):
+            self._unclaimed.pop(call_id, None)
+            self._advances(str(chunk["type"]), call_id)
+
     def end(self) -> Sequence[JsonObject]:
         """What closes the stored part of the answer, unless that was done."""
         if self._over:
@@ -234,6 +241,10 @@ class Joined:
         """Give what to send for a chunk."""
         repaired = self._repair.take(chunk)
         return [new for each in repaired for new in self._overlap.take(each)]
+
+    def note(self, chunk: JsonObject) -> None:
+        """Take note of what a page has answered meanwhile."""
+        self._overlap.note(chunk)
 
     def end(self) -> Sequence[JsonObject]:
         """Give what is missing at the end of an answer that is whole."""

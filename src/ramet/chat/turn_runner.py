@@ -160,9 +160,9 @@ class TurnRunner:
         turn, shaper = self._turn_of(live), self._shaper_of(live)
         self._use_up_wish(turn)
         writer = ChunkWriter(self._ports, live, cap=self._cap)
-        live.write = writer.write
         earlier = EarlierCalls(self._ports, live)
         tools = RunningTools(live.resumed if self._ports.family.resumes_steps else ())
+        live.write = _AnswerWriter(writer, shaper, tools).write
         async with (
             Abortable(live.controller.signal),
             _closed_after(self._producer.produce(turn)) as given,
@@ -270,6 +270,23 @@ class ChunkWriter:
         size = len(body.encode())
         if size > self._cap:
             raise ChunkTooLarge(f"A chunk has {size} bytes; at most {self._cap} are allowed.")
+
+
+class _AnswerWriter:
+    """Adds what pages answer to the answer that streams."""
+
+    def __init__(
+        self, writer: ChunkWriter, shaper: ChunkRepair | Joined, tools: RunningTools
+    ) -> None:
+        self._writer = writer
+        self._joined = shaper if isinstance(shaper, Joined) else None
+        self._tools = tools
+
+    def write(self, chunk: JsonObject) -> None:
+        self._writer.write(chunk)
+        self._tools.note(chunk)
+        if self._joined is not None:
+            self._joined.note(chunk)
 
 
 @asynccontextmanager

@@ -220,6 +220,37 @@ async def test_an_answer_that_was_whole_when_it_was_lost_goes_on_for_what_it_was
     assert triggers(agent) == ["auto-continuation"]
 
 
+async def test_an_answer_to_a_lost_call_while_the_next_turn_streams_stands_and_is_answered_once(
+    harness: Harness,
+) -> None:
+    client, _ = await streaming(harness, *called(name="unheardOf"))
+    client, agent = await crashed(harness)
+    assert seen(agent.turns[0]) == [("c1", "output-error")]
+    agent.give("Wait. ")
+    await harness.settle()
+    await client.send(result())
+    await ended(harness, agent)
+    assert triggers(agent) == ["recovery-continue", "auto-continuation"]
+    assert [part["output"] for part in call_parts(agent.turns[1].messages[-1])] == ["sunny"]
+    await ended(harness, agent, "Sunny.")
+    assert triggers(agent) == ["recovery-continue", "auto-continuation"]
+    assert [part["output"] for part in call_parts(agent.messages[-1])] == ["sunny"]
+
+
+@pytest.mark.behaviour("CR-026")
+async def test_what_a_turn_that_stood_still_was_told_is_answered_once(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Recovering, "chat_stream_stall_timeout", 20)
+    client, agent = await streaming(harness)
+    await client.send(result())
+    agent.give({"type": "data-note", "data": 1})
+    await harness.advance(21)
+    assert seen(agent.turns[1]) == [("c1", "output-available")]
+    await ended(harness, agent, "Sunny.")
+    assert triggers(agent) == ["ws-chat", "recovery-continue"]
+
+
 async def test_what_a_turn_that_ran_out_of_memory_was_told_is_answered_once(
     harness: Harness,
 ) -> None:
