@@ -9,13 +9,14 @@ from typing import Self, TypeVar, overload
 
 from starlette.types import Receive, Scope, Send
 
+from ramet.control.host_file import with_holder
 from ramet.control.server import ControlSocket
 from ramet.core.clock import SystemClock
 from ramet.core.http import BeforeHook
 from ramet.core.ids import Ids
 from ramet.core.options import HostOptions
 from ramet.core.paths import AgentPath
-from ramet.errors import ConfigurationError, NotRunning
+from ramet.errors import ConfigurationError, DataDirectoryInUse, NotRunning
 from ramet.host import ClassTable, Host
 from ramet.web.edge import Edge, EdgeOptions, refuse
 from ramet.web.origins import parse_origins
@@ -132,7 +133,10 @@ class App:
         host = Host(
             self._classes, self.data_dir, options=self.options, clock=self._clock, ids=self._ids
         )
-        await host.start()
+        try:
+            await host.start()
+        except DataDirectoryInUse as error:
+            raise with_holder(error, self.data_dir) from None
         self._control = ControlSocket(host)
         await self._control.start()
         self._host = host

@@ -10,10 +10,12 @@ from typing import Final
 import click
 
 from ramet.app.app import DATA_VARIABLE, DEFAULT_DATA
+from ramet.cli.tables import text
 from ramet.control.asking import ask
-from ramet.control.requests import Request
+from ramet.control.requests import MOST_LISTED, MOST_SKIPPED, Request
 from ramet.core.clock import SystemClock
 from ramet.core.json import JsonObject, JsonValue, dump_indented
+from ramet.errors import DataDirectoryNotFound
 
 CLOCK: Final = SystemClock()
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -28,11 +30,44 @@ agent_option = click.option(
     "--agent", metavar="CLASS/NAME", help="Whose: CLASS/NAME, or CLASS/NAME/sub/CLASS/NAME."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs.")
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_LISTED),
+    default=50,
+    show_default=True,
+    help="How many are shown.",
+)
+skip_option = click.option(
+    "--skip",
+    type=click.IntRange(0, MOST_SKIPPED),
+    default=0,
+    show_default=True,
+    help="How many of the first are left out.",
+)
 
 
 def answer_to(request: Request, *, data: Path | None) -> JsonObject:
     """Ask the host of a data directory, or its files where none runs; see `control.asking.ask`."""
-    return ask(data or Path(os.environ.get(DATA_VARIABLE) or DEFAULT_DATA), request, clock=CLOCK)
+    try:
+        return ask(_directory(data), request, clock=CLOCK)
+    except DataDirectoryNotFound as error:
+        raise DataDirectoryNotFound(f"{error}; name one with --data or {DATA_VARIABLE}") from error
+
+
+def say_if_nobody_works(data: Path | None) -> None:
+    """Tell people that what they see as under way stands still."""
+    click.echo(
+        f"No server runs on {_directory(data).absolute()}; "
+        "what was under way goes on at the next start",
+        err=True,
+    )
+
+
+def say_what_is_missing(answer: JsonObject) -> None:
+    """Tell of what could not be read for a list."""
+    unreadable = answer["unreadable"]
+    for reason in unreadable if isinstance(unreadable, list) else ():
+        click.echo(f"Left out: {text(reason)}", err=True)
 
 
 def show(answer: JsonObject, write: Callable[[JsonObject], str], *, as_json: bool) -> None:
@@ -49,6 +84,10 @@ def part(answer: JsonObject, key: str) -> JsonObject:
     """The object under a key of an answer; an empty one where there is none."""
     found = answer.get(key)
     return found if isinstance(found, dict) else {}
+
+
+def _directory(data: Path | None) -> Path:
+    return data or Path(os.environ.get(DATA_VARIABLE) or DEFAULT_DATA)
 
 
 class Age(click.ParamType[int]):

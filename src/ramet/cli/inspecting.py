@@ -1,28 +1,74 @@
-"""`ramet inspect`: shows what one agent is, has and waits for, or the host and its directory."""
+"""`ramet inspect`: shows what one agent is, has and waits for, all agents, or the host."""
 
 from pathlib import Path
 
 import click
 
-from ramet.cli.asking import CLOCK, answer_to, data_option, json_option, objects, part, show
-from ramet.cli.tables import NOTHING, fields, moment, size, span, text
-from ramet.control.requests import InspectAgent, InspectHost
+from ramet.cli.asking import (
+    CLOCK,
+    answer_to,
+    data_option,
+    json_option,
+    limit_option,
+    objects,
+    part,
+    say_what_is_missing,
+    show,
+    skip_option,
+)
+from ramet.cli.tables import NOTHING, fields, moment, size, span, table, text
+from ramet.control.requests import InspectAgent, InspectHost, ListAgents
 from ramet.core.json import JsonObject, JsonValue
 
 
 @click.command("inspect")
 @click.argument("agent", required=False, metavar="[CLASS/NAME]")
+@click.option("--all", "every", is_flag=True, help="List all agents.")
+@limit_option
+@skip_option
 @data_option
 @json_option
-def inspect(*, agent: str | None, data: Path | None, as_json: bool) -> None:
-    """Show an agent, or without one the host and how much is in its data directory.
+def inspect(
+    *, agent: str | None, every: bool, limit: int, skip: int, data: Path | None, as_json: bool
+) -> None:
+    """Show one agent, all, or the server.
 
-    A sub-agent is written CLASS/NAME/sub/CLASS/NAME. Nothing is opened for it.
+    Without an agent it is the server, and how much is in its data directory; with --all the
+    agents by their addresses, in pages of --limit. A sub-agent is written
+    CLASS/NAME/sub/CLASS/NAME. No agent is opened for it.
     """
-    if agent is None:
+    if every:
+        if agent is not None:
+            raise click.UsageError("Name an agent or write --all, not both.")
+        answer = answer_to(ListAgents(limit=limit, skip=skip), data=data)
+        show(answer, _all, as_json=as_json)
+        say_what_is_missing(answer)
+        if answer["more"] and not as_json:
+            click.echo(f"There are more: --skip {skip + limit} shows the next.", err=True)
+    elif agent is None:
         show(answer_to(InspectHost(), data=data), _host, as_json=as_json)
     else:
         show(answer_to(InspectAgent(agent=agent), data=data), _agent, as_json=as_json)
+
+
+def _all(answer: JsonObject) -> str:
+    found = objects(answer["agents"])
+    if not found:
+        return "There are no such agents."
+    return table(
+        ("AGENT", "IN MEMORY", "BUSY", "CLIENTS", "SIZE", "RUNS UNDER WAY"),
+        [
+            (
+                text(agent["agent"]),
+                "yes" if agent["open"] else "no",
+                text(agent["busy"]),
+                text(agent["clients"]),
+                size(agent["bytes"]),
+                text(agent["runs_under_way"]),
+            )
+            for agent in found
+        ],
+    )
 
 
 def _host(answer: JsonObject) -> str:

@@ -68,10 +68,10 @@ def main() -> None:
 def serve_command(  # noqa: PLR0917 - click's way
     target: str, host: str, port: int, data: Path | None, log_level: str
 ) -> None:
-    """Serve the application APP of MODULE until SIGTERM.
+    """Serve an application.
 
-    Running turns get the app's grace period before the sockets close; a second signal stops it
-    at once.
+    It is APP of MODULE, and is served until SIGTERM: running turns get the app's grace period
+    before the sockets close, and a second signal stops it at once.
     """
     logging.getLogger().setLevel(log_level.upper())
     if data is not None:

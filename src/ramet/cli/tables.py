@@ -39,11 +39,11 @@ def text(value: JsonValue, most: int | None = None) -> str:
 
 
 def moment(value: JsonValue) -> str:
-    """Epoch milliseconds as the time that the clock on the wall shows."""
+    """Epoch milliseconds as the time that the clock on the wall shows, with its UTC offset."""
     if not isinstance(value, int):
         return NOTHING
     local = datetime.fromtimestamp(value / 1000, tz=UTC).astimezone()
-    return local.strftime("%Y-%m-%d %H:%M:%S")
+    return local.isoformat(sep=" ", timespec="seconds")
 
 
 def span(begin: JsonValue, end: JsonValue) -> str:

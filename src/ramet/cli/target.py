@@ -27,6 +27,10 @@ def load_application(target: str) -> Application:
         if not hasattr(found, name):
             raise ConfigurationError(f"The module {module_name!r} has no {attribute!r}")
         found = getattr(found, name)
+    if isinstance(found, type):
+        raise ConfigurationError(
+            f"{target} is a class: serve an instance, such as app = ramet.App(agents=[…])"
+        )
     if not _is_application(found):
         raise ConfigurationError(f"{target} is no application: a {type(found).__name__}")
     return found

@@ -18,7 +18,7 @@ from ramet.fibers.store import FiberStore
 from ramet.queue.schema import QUEUE_MIGRATIONS
 from ramet.queue.store import QueueStore
 from ramet.schedules.schema import SCHEDULE_MIGRATIONS
-from ramet.schedules.store import ScheduleStore
+from ramet.schedules.store import ScheduleStore, StoredSchedule
 from ramet.storage import Database, KeyValue, Migration, combined, is_current
 from ramet.storage.migrations import VERSION_KEY
 from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
@@ -52,6 +52,7 @@ class AgentReports:
             AgentNotFound: It was deleted just now.
         """
         file = self._agents.file_of(path)
+        schedules = self._schedules(path)
         with self._agents.reading(path) as database:
             if database is None or file is None:
                 raise AgentNotFound(f"There is no agent {address_of(path)!r}")
@@ -63,10 +64,10 @@ class AgentReports:
                 busy=None if presence is None else presence.busy,
                 clients=0 if presence is None else presence.clients,
                 file=str(file),
-                bytes=_size(file),
+                bytes=size_of(file),
                 schema=_versions(database),
-                next_wakeup=next_wakeup,
-                schedules=self._schedules(path),
+                next_wakeup=next_wakeup if path.is_root else _first_due(schedules or ()),
+                schedules=None if schedules is None else _as_some(schedules),
                 queue=_queue(database),
                 fibers=_fibers(database),
                 submissions=_submissions(database),
@@ -74,24 +75,13 @@ class AgentReports:
                 sub_agents=self._below(path, database),
             )
 
-    def _schedules(self, path: AgentPath) -> Some | None:
+    def _schedules(self, path: AgentPath) -> list[StoredSchedule] | None:
         """The schedules of an agent, which its root keeps."""
         with self._agents.reading(path.root) as database:
             if database is None or not _has(database, SCHEDULE_MIGRATIONS):
                 return None
             stored = ScheduleStore(database).of_owner(None if path.is_root else path)
-        return _some(
-            [
-                {
-                    "callback": each.callback,
-                    "type": each.timing.type,
-                    "due_at": each.timing.time * 1000,
-                    "running": each.running,
-                }
-                for each in stored
-                if not each.internal
-            ]
-        )
+        return [each for each in stored if not each.internal]
 
     def _below(self, path: AgentPath, database: Database) -> Some | None:
         if not _has(database, SUB_AGENT_MIGRATIONS):
@@ -105,6 +95,24 @@ class AgentReports:
                 for each in self._agents.sub_agents(database)
             ]
         )
+
+
+def _first_due(schedules: Sequence[StoredSchedule]) -> int | None:
+    return min((each.timing.time * 1000 for each in schedules), default=None)
+
+
+def _as_some(schedules: Sequence[StoredSchedule]) -> Some:
+    return _some(
+        [
+            {
+                "callback": each.callback,
+                "type": each.timing.type,
+                "due_at": each.timing.time * 1000,
+                "running": each.running,
+            }
+            for each in schedules
+        ]
+    )
 
 
 def _queue(database: Database) -> Some | None:
@@ -161,6 +169,7 @@ def _some(items: Sequence[JsonObject]) -> Some:
     return Some(count=len(items), first=items[:SHOWN])
 
 
-def _size(file: Path) -> int:
+def size_of(file: Path) -> int:
+    """The bytes of a database with its write-ahead log."""
     log = file.with_name(file.name + "-wal")
     return sum(each.stat().st_size for each in (file, log) if each.exists())

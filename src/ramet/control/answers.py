@@ -5,9 +5,18 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
 from ramet.control.addresses import address_of
+from ramet.control.agent_lists import AgentLists
 from ramet.control.agent_reports import AgentReports, Presence
 from ramet.control.reports import AgentReport, HostReport, Report, RunDetail
-from ramet.control.requests import InspectAgent, InspectHost, ListRuns, Reading, ShowRun
+from ramet.control.requests import (
+    CountClearable,
+    InspectAgent,
+    InspectHost,
+    ListAgents,
+    ListRuns,
+    Reading,
+    ShowRun,
+)
 from ramet.control.run_reports import FoundRun, RunReports, plain
 from ramet.control.stored_agents import StoredAgents
 from ramet.core.clock import Clock
@@ -55,6 +64,7 @@ class Answers:
         self._files = files
         self._clock = clock
         self._reports = AgentReports(agents)
+        self._lists = AgentLists(agents, presences.presence)
 
     async def answer(self, request: Reading) -> Report:
         """Answer a request.
@@ -64,9 +74,13 @@ class Answers:
         """
         match request:
             case ListRuns():
-                return await self.runs.listed(request)
+                return await self.runs.listed(request, server_running=self._served)
             case ShowRun():
                 return self.detail(await self.runs.find(request.run_id, request.agent))
+            case CountClearable():
+                return await self.runs.clearable(request)
+            case ListAgents():
+                return await self._lists.listed(request, server_running=self._served)
             case InspectAgent():
                 return await self._agent(request)
             case InspectHost():
@@ -74,16 +88,21 @@ class Answers:
 
     def detail(self, found: FoundRun) -> RunDetail:
         """Where a run is, as far as it is stored."""
-        presence = self._presences.presence(found.child)
+        presence, child = self._presences.presence(found.child), self.runs.child(found)
         return RunDetail(
-            run=found.report(),
+            run=found.report(None if child is None else child.progress),
             output=plain(found.run.output),
             child_agent=address_of(found.child),
             child_open=presence is not None,
             child_busy=None if presence is None else presence.busy,
-            child=self.runs.child(found),
+            child=child,
             child_error=None,
+            server_running=self._served,
         )
+
+    @property
+    def _served(self) -> bool:
+        return self._presences.process() is not None
 
     async def _agent(self, request: InspectAgent) -> AgentReport:
         path = await self._agents.find(request.agent)

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ramet.agent_tools.feature import AgentTools
 from ramet.control.addresses import address_of
@@ -13,7 +14,7 @@ from ramet.control.agent_reports import Presence
 from ramet.control.answers import Answers, Process
 from ramet.control.reports import Cancelled, Cleared, Report, RunDetail
 from ramet.control.requests import FINISHED, CancelRun, ClearRuns, Request, ShowRun
-from ramet.control.run_reports import as_child_report
+from ramet.control.run_reports import FoundRun, as_child_report
 from ramet.control.stored_agents import StoredAgents
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
@@ -23,6 +24,8 @@ from ramet.storage import Database
 
 T = TypeVar("T")
 
+CANCEL_SECONDS: Final = 2.0
+"""A cancelled run gets so long to end before it is told that it has not."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -121,13 +124,20 @@ class HostAnswers:
         return replace(detail, child=child, child_error=asked.child_error)
 
     async def _cancel(self, request: CancelRun) -> Cancelled:
-        found = await self._answers.runs.find(request.run_id, request.agent)
-        if found.run.status in HARD_TERMINAL:
-            return Cancelled(run=found.report(), asked=False)
+        found = await self._answers.runs.find(request.run_id, request.agent, rather=_can_end)
+        if not _can_end(found):
+            return Cancelled(run=found.report(None), asked=False)
         reason = request.reason or "cancelled by an operator"
-        await self._with_runs(found.agent, lambda runs: runs.cancel(request.run_id, reason))
+        await self._with_runs(found.agent, lambda runs: self._ended(runs, found.run.run_id, reason))
         now = await self._answers.runs.find(request.run_id, address_of(found.agent))
-        return Cancelled(run=now.report(), asked=True)
+        return Cancelled(run=now.report(None), asked=True)
+
+    async def _ended(self, runs: AgentTools, run_id: str, reason: str) -> None:
+        """Cancel a run and wait a little for its end, which its own task brings about."""
+        await runs.cancel(run_id, reason)
+        with suppress(TimeoutError):
+            async with self._host.clock.timeout(CANCEL_SECONDS):
+                await runs.ended(run_id)
 
     async def _clear(self, request: ClearRuns) -> Cleared:
         path = await self._stored.find(request.agent)
@@ -147,3 +157,7 @@ class HostAnswers:
         instance = await instances.opened(path)
         work = act(instance.runtime.agent_tools)
         return await instances.run(instance, work, name="an operator's wish", fence=self._fence)
+
+
+def _can_end(found: FoundRun) -> bool:
+    return found.run.status not in HARD_TERMINAL

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ramet.core.adapters import adapter_of
 from ramet.core.json import NotJson, dump_bytes, loads
+from ramet.errors import DataDirectoryInUse
 from ramet.storage.files import LOCK_NAME
 
 NAME: Final = "host.json"
@@ -50,6 +51,28 @@ def read_host_file(data: Path) -> HostFile | None:
         return found if found.lock == lock_of(data) else None
     except (OSError, NotJson, ValidationError):
         return None
+
+
+def with_holder(error: DataDirectoryInUse, data: Path) -> DataDirectoryInUse:
+    """The error that says who serves a data directory; the same one where nobody knows."""
+    host = read_host_file(data)
+    if host is None or host.pid == os.getpid() or not _lives(host.pid):
+        return error
+    return DataDirectoryInUse(
+        f"The data directory {data.absolute()} is in use by another process (pid {host.pid}); "
+        "stop it or choose another directory"
+    )
+
+
+def _lives(pid: int) -> bool:
+    """Whether there is such a process: one that was killed leaves its `host.json`."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def write_host_file(data: Path, host: HostFile) -> None:

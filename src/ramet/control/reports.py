@@ -16,6 +16,8 @@ class RunReport:
     """The address of the parent."""
     run_id: str
     agent_type: str
+    display: JsonValue
+    """What clients show it by; its `name` is the name of the run."""
     status: RunStatus
     detached: bool
     started_at: int
@@ -27,6 +29,8 @@ class RunReport:
     reason: str | None
     """Why it was interrupted."""
     child_still_running: bool | None
+    progress: Progress | None
+    """How far it is, when it is under way and a chat agent works for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class RunList:
     runs: Sequence[RunReport]
     more: bool
     """Whether there are older ones."""
+    server_running: bool
+    """Whether anybody works for those that are under way."""
     unreadable: Sequence[str] = ()
     """Why some agents could not be looked at."""
 
@@ -69,6 +75,7 @@ class RunDetail:
     """None when it knows nothing of the run, or could not be asked."""
     child_error: str | None
     """Why it could not be asked."""
+    server_running: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +93,14 @@ class Cleared:
 
     agent: str
     removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearable:
+    """How many runs would be removed."""
+
+    agent: str
+    would_remove: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +130,7 @@ class AgentReport:
     schema: Mapping[str, int]
     """The version of each part of the database."""
     next_wakeup: int | None
-    """When its root is to be opened at the latest."""
+    """When it is to be opened at the latest; of a sub-agent, when its next schedule is due."""
     schedules: Some | None
     """None where the tables are of an older version of ramet, as in the ones below."""
     queue: Some | None
@@ -125,6 +140,34 @@ class AgentReport:
     runs: Mapping[str, int] | None
     """How many of each status."""
     sub_agents: Some | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLine:
+    """One agent among all."""
+
+    agent: str
+    """Its address."""
+    open: bool
+    """Whether it is in memory."""
+    busy: str | None
+    clients: int
+    bytes: int
+    """Of its database, as in `AgentReport`."""
+    runs_under_way: int | None
+    """None where the tables are of an older version of ramet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentList:
+    """Agents by their addresses."""
+
+    agents: Sequence[AgentLine]
+    more: bool
+    """Whether others follow."""
+    server_running: bool
+    unreadable: Sequence[str] = ()
+    """Why some agents could not be looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,4 +190,6 @@ class HostReport:
     next_wakeup: int | None
 
 
-Report = RunList | RunDetail | Cancelled | Cleared | AgentReport | HostReport
+Report = (
+    RunList | RunDetail | Cancelled | Cleared | Clearable | AgentReport | AgentList | HostReport
+)

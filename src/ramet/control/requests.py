@@ -13,12 +13,13 @@ from ramet.errors import InvalidArguments
 from ramet.protocol.run_events import RunStatus
 
 MOST_LISTED: Final = 1_000
-"""Runs in one answer."""
+"""Runs or agents in one answer."""
 MOST_SKIPPED: Final = 10_000
 """They are read all the same, while the agents wait."""
 STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
 FINISHED: Final[tuple[TerminalStatus, ...]] = get_args(TerminalStatus)
 """The statuses of runs that may be cleared from outside: nobody works for them any more."""
+UNDER_WAY: Final[frozenset[RunStatus]] = frozenset(STATUSES) - frozenset(FINISHED)
 
 _LAST_MS: Final = 253_402_300_799_999
 """The last moment that a `datetime` can be."""
@@ -72,6 +73,28 @@ class ClearRuns:
 
 @with_config(_STRICT)
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountClearable:
+    """How many runs `ClearRuns` would remove."""
+
+    command: Literal["runs.clearable"] = "runs.clearable"
+    agent: StrictStr
+    statuses: Sequence[TerminalStatus] | None = None
+    started_before: Annotated[int, Field(ge=0, le=_LAST_MS)] | None = None
+    """Milliseconds since the epoch; None for all."""
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAgents:
+    """All agents by their addresses, each before those below it."""
+
+    command: Literal["inspect.all"] = "inspect.all"
+    limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50
+    skip: Annotated[int, Field(ge=0, le=MOST_SKIPPED)] = 0
+
+
+@with_config(_STRICT)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InspectAgent:
     """What one agent is, has and waits for."""
 
@@ -87,7 +110,7 @@ class InspectHost:
     command: Literal["inspect.host"] = "inspect.host"
 
 
-Reading: TypeAlias = ListRuns | ShowRun | InspectAgent | InspectHost
+Reading: TypeAlias = ListRuns | ShowRun | CountClearable | ListAgents | InspectAgent | InspectHost
 Acting: TypeAlias = CancelRun | ClearRuns
 Request: TypeAlias = Reading | Acting
 

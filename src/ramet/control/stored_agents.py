@@ -88,7 +88,10 @@ class StoredAgents:
         for step in others:
             path = None if path is None else self._below(path, step)
         if path is None or self.file_of(path) is None:
-            raise AgentNotFound(f"There is no agent {address!r} in {self._files.path.absolute()}")
+            raise AgentNotFound(
+                f"There is no agent {address!r} in {self._files.path.absolute()}; "
+                "`ramet inspect --all` lists those there are"
+            )
         return path
 
     async def each(

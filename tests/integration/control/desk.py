@@ -49,6 +49,12 @@ class Desk(ramet.Agent[JsonObject]):
         """Wait for a clerk."""
         return (await self.run_agent_tool(Clerk, input=run_id, run_id=run_id)).status
 
+    async def ask_by_name(self, run_id: str, name: str) -> str:
+        run = await self.run_agent_tool(
+            Clerk, input=run_id, run_id=run_id, display={"name": name, "icon": "🔎"}
+        )
+        return run.status
+
     async def ask_stranger(self, run_id: str) -> str:
         return (await self.run_agent_tool(Stranger, input=run_id, run_id=run_id)).status
 
@@ -63,6 +69,10 @@ class Desk(ramet.Agent[JsonObject]):
         await self.start_fiber("sort", self.sort)
         await self.sub_agent(Folder, "a/b")
 
+    async def plan_below(self) -> None:
+        """Have a sub-agent wait for something."""
+        await (await self.sub_agent(Folder, "f")).sort_later()
+
     async def remind(self, what: str) -> None:
         """Nothing."""
 
@@ -75,6 +85,12 @@ class Desk(ramet.Agent[JsonObject]):
 
 class Folder(ramet.Agent[JsonObject]):
     """A sub-agent."""
+
+    async def sort_later(self) -> None:
+        await self.schedule(7200, self.sort, None)
+
+    async def sort(self, payload: None) -> None:
+        """Nothing."""
 
 
 class HTTPDesk(Desk):

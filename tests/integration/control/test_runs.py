@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import ramet
-from ramet.core.json import JsonValue
+from ramet.cli.asking import objects
+from ramet.control import host_answers
+from ramet.core.json import JsonObject, JsonValue
 from ramet.core.paths import AgentPath
-from ramet.testing import Gate
+from ramet.testing import Gate, ScriptedChild
 from tests.integration.control.desk import Clerk, Desk
 from tests.integration.control.shell import Said, Shell, desks
 
@@ -38,6 +40,12 @@ def listed(said: Said) -> list[JsonValue]:
 
 def part(said: Said, key: str) -> dict[str, JsonValue]:
     found = said.json[key]
+    assert isinstance(found, dict)
+    return found
+
+
+def part_of(answer: JsonObject, key: str) -> JsonObject:
+    found = answer[key]
     assert isinstance(found, dict)
     return found
 
@@ -93,8 +101,50 @@ async def test_people_are_shown_a_table(shell: Shell) -> None:
         await app.get_agent(Desk, "ada").ask("r1")
     said = shell.run_here("runs", "list")
     heading, row = said.out.splitlines()
-    assert heading.split() == ["RUN", "AGENT", "CHILD", "STATUS", "STARTED", "TOOK", "RESULT"]
-    assert row.split()[:4] == ["r1", "Desk/ada", "Clerk", "completed"]
+    assert " ".join(heading.split()) == "RUN NAME AGENT CHILD STATUS STARTED TOOK RESULT"
+    assert row.split()[:5] == ["r1", "-", "Desk/ada", "Clerk", "completed"]
+
+
+async def test_a_run_is_shown_by_the_name_that_it_was_given(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask_by_name("r1", "Book\nsearch")
+    [run] = objects(shell.run_here("runs", "list", "--json").json["runs"])
+    assert run["display"] == {"name": "Book\nsearch", "icon": "🔎"}
+    assert "r1   Book search  Desk/ada" in shell.run_here("runs", "list").out
+    name = shell.run_here("runs", "show", "r1").out.splitlines()[1]
+    assert name.split() == ["name", "Book", "search"]
+
+
+async def test_the_result_of_a_run_under_way_is_its_progress(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await let_go(app, "slow")
+        [run] = objects((await shell.run("runs", "list", "--json")).json["runs"])
+        people = await shell.run("runs", "list")
+        await shell.run("runs", "cancel", "slow")
+        [ended] = objects((await shell.run("runs", "list", "--json")).json["runs"])
+    assert part_of(run, "progress")["fraction"] == 0.25
+    assert people.out.splitlines()[1].endswith("25% look-up Reading")
+    assert people.err == ""
+    assert ended["progress"] is None
+
+
+async def test_without_a_server_nothing_under_way_goes_on(shell: Shell) -> None:
+    stands_still = f"No server runs on {shell.data}; what was under way goes on at the next start\n"
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await let_go(app, "slow")
+        for command in (("runs", "list"), ("runs", "show", "slow")):
+            assert (await shell.run(*command, "--json")).json["server_running"] is True
+            assert (await shell.run(*command)).err == ""
+    for command in (("runs", "list"), ("runs", "show", "slow")):
+        said, for_programs = shell.run_here(*command), shell.run_here(*command, "--json")
+        assert said.err == stands_still
+        assert (for_programs.json["server_running"], for_programs.err) == (False, "")
+    row = shell.run_here("runs", "list", "--status", "running").out.splitlines()[1]
+    assert row.endswith("  -     25% look-up Reading")
+    assert "took" not in shell.run_here("runs", "show", "slow").out
+    assert shell.run_here("runs", "list", "--status", "completed").err == ""
+    assert shell.run_here("runs", "show", "r1").err == ""
 
 
 async def test_what_a_run_says_does_nothing_to_the_terminal(shell: Shell) -> None:
@@ -163,7 +213,45 @@ async def test_an_awaited_run_is_cancelled_too(shell: Shell) -> None:
         await Clerk.gates.setdefault("slow", Gate()).reached()
         said = await shell.run("runs", "cancel", "slow")
         assert await asking == "aborted"
-    assert said.out.startswith("The run slow was told to stop; it is ")
+    assert said.out == "The run slow was told to stop and has ended: aborted.\n"
+
+
+async def test_a_cancelled_run_that_does_not_end_is_not_waited_for_long(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_answers, "CANCEL_SECONDS", 0.05)
+    gate = Gate()
+    stubborn = ScriptedChild.script("Stubborn", [gate], ignores_cancel=True)
+
+    class Chief(Desk):
+        async def order(self) -> str:
+            return (await self.run_agent_tool(stubborn, input="", run_id="slow")).status
+
+    async with ramet.App(agents=[Chief], sub_agents=[stubborn], data_dir=shell.data) as app:
+        ordering = asyncio.create_task(app.get_agent(Chief, "ada").order())
+        await gate.reached()
+        said = await shell.run("runs", "cancel", "slow")
+        gate.open()
+        assert await ordering == "completed"
+    assert said.out == (
+        "The run slow was told to stop and has not ended yet; see `ramet runs show slow`.\n"
+    )
+
+
+async def test_of_several_runs_of_one_id_the_one_that_has_not_ended_is_cancelled(
+    shell: Shell,
+) -> None:
+    async with desks(shell.data) as app:
+        Clerk.gates.setdefault("slow", Gate()).open()
+        await app.get_agent(Desk, "bob").ask("slow")
+        Clerk.gates.clear()
+        await let_go(app, "slow")
+        said = await shell.run("runs", "cancel", "slow", "--json")
+        again = (await shell.run("runs", "cancel", "slow")).sentence
+    assert part(said, "run")["agent"] == "Desk/ada"
+    assert again == (
+        "Several agents have a run 'slow': say with --agent which of Desk/ada, Desk/bob"
+    )
 
 
 async def test_only_finished_runs_are_cleared_with_their_children(shell: Shell) -> None:
@@ -177,6 +265,23 @@ async def test_only_finished_runs_are_cleared_with_their_children(shell: Shell) 
         child = AgentPath.of(("Desk", "ada"), ("Clerk", "r1"))
         assert not app.host.files.exists(child)
     assert said.out == "Removed 2 runs of Desk/ada.\n"
+
+
+async def test_a_dry_run_of_clearing_removes_nothing(shell: Shell) -> None:
+    dry = ("runs", "clear", "--agent", "Desk/ada", "--dry-run")
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        await app.get_agent(Desk, "ada").ask("r2")
+        await app.get_agent(Desk, "bob").ask("r3")
+        await let_go(app, "slow")
+        said = await shell.run(*dry)
+        older = await shell.run(*dry, "--older-than", "1d", "--json")
+        failed = await shell.run(*dry, "--status", "error", "--json")
+        assert listed(await shell.run("runs", "list", "--json")) == ["slow", "r3", "r2", "r1"]
+    assert said.out == "Would remove 2 runs of Desk/ada.\n"
+    assert older.json == {"agent": "Desk/ada", "would_remove": 0}
+    assert failed.json == {"agent": "Desk/ada", "would_remove": 0}
+    assert shell.run_here(*dry).out == said.out
 
 
 @pytest.mark.parametrize(
@@ -211,20 +316,30 @@ async def test_what_changes_something_needs_a_running_host(
     assert listed(shell.run_here("runs", "list", "--json")) == ["slow"]
 
 
+RUNS = "; `ramet runs list` shows those there are"
+ALL = "; `ramet inspect --all` lists those there are"
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("runs", "show", "r9"), "No agent has a run 'r9'"),
-        (("runs", "show", "r1", "--agent", "Desk/bob"), "Desk/bob has no run 'r1'"),
+        (("runs", "show", "r9"), f"No agent has a run 'r9'{RUNS}"),
+        (("runs", "show", "r1", "--agent", "Desk/bob"), f"Desk/bob has no run 'r1'{RUNS}"),
         (
             ("runs", "show", "both"),
-            "Several agents have a run 'both': say which of Desk/ada, Desk/bob",
+            "Several agents have a run 'both': say with --agent which of Desk/ada, Desk/bob",
         ),
-        (("runs", "cancel", "r9"), "No agent has a run 'r9'"),
-        (("runs", "list", "--agent", "Desk/cleo"), "There is no agent 'Desk/cleo' in {data}"),
-        (("runs", "clear", "--agent", "Desk/cleo"), "There is no agent 'Desk/cleo' in {data}"),
-        (("inspect", "Desk/a/sub/Clerk/r9"), "There is no agent 'Desk/a/sub/Clerk/r9' in {data}"),
-        (("inspect", "Desk/ada/sub/Clerk/r"), "There is no agent 'Desk/ada/sub/Clerk/r' in {data}"),
+        (("runs", "cancel", "r9"), f"No agent has a run 'r9'{RUNS}"),
+        (("runs", "list", "--agent", "Desk/c"), f"There is no agent 'Desk/c' in {{data}}{ALL}"),
+        (("runs", "clear", "--agent", "Desk/c"), f"There is no agent 'Desk/c' in {{data}}{ALL}"),
+        (
+            ("inspect", "Desk/a/sub/Clerk/r9"),
+            f"There is no agent 'Desk/a/sub/Clerk/r9' in {{data}}{ALL}",
+        ),
+        (
+            ("inspect", "Desk/ada/sub/Clerk/r"),
+            f"There is no agent 'Desk/ada/sub/Clerk/r' in {{data}}{ALL}",
+        ),
         (
             ("inspect", "Desk"),
             "'Desk' is no agent's address: write CLASS/NAME, and /sub/CLASS/NAME behind it for a "
@@ -271,9 +386,12 @@ def test_a_directory_that_is_none_of_ramet_is_left_alone(
 ) -> None:
     missing = Shell(tmp_path / "missing").run_here(*command)
     other = Shell(tmp_path).run_here(*command)
-    assert missing.sentence == f"There is no data directory {tmp_path / 'missing'}"
+    assert missing.sentence == (
+        f"There is no data directory {tmp_path / 'missing'}; name one with --data or RAMET_DATA"
+    )
     assert other.sentence == (
-        f"{tmp_path} is no data directory of ramet: there is no ramet.lock in it"
+        f"{tmp_path} is no data directory of ramet: there is no ramet.lock in it; "
+        "name one with --data or RAMET_DATA"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -59,7 +59,7 @@ def test_a_served_run_is_listed_shown_and_cancelled(tmp_path: Path) -> None:
         assert ramet(tmp_path, "runs", "cancel", "slow").returncode == 0
         assert status(tmp_path, "slow") == "aborted"
         cleared = ramet(tmp_path, "runs", "clear", "--agent", "Desk/ada")
-        assert cleared.stdout == "Removed 1 runs of Desk/ada.\n"
+        assert cleared.stdout == "Removed 1 run of Desk/ada.\n"
     assert read_host_file(tmp_path / "data") is None
     assert answer(tmp_path, "runs", "list")["runs"] == []
 
@@ -80,6 +80,16 @@ def test_after_a_kill_the_files_are_read_and_the_next_server_is_asked(tmp_path: 
     with running(*COMMAND, folder=tmp_path) as second:
         assert answer(tmp_path, "inspect")["pid"] == second.process.pid
         assert answer(tmp_path, "inspect")["running"] is True
+
+
+def test_a_second_server_is_told_which_process_has_the_directory(tmp_path: Path) -> None:
+    with running(*COMMAND, folder=tmp_path) as server:
+        second = ramet(tmp_path, *COMMAND, "--port", "0")
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr == (
+        f"Error: The data directory {tmp_path / 'data'} is in use by another process "
+        f"(pid {server.process.pid}); stop it or choose another directory\n"
+    )
 
 
 def databases(folder: Path) -> dict[str, bytes]:

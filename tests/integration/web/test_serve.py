@@ -101,6 +101,7 @@ async def set_to_work(client: ClientConnection, marks: int) -> None:
         ("no_such:app", "There is no module 'no_such'; run the command in the folder that"),
         ("empty:app", "The module 'empty' has no 'app'"),
         ("empty:number", "empty:number is no application: a int"),
+        ("notes:Note", "notes:Note is a class: serve an instance, such as app = ramet.App(agents="),
         ("needy:app", "The module 'needy' needs another: No module named 'not_there'"),
         ("wrong:app", "The module 'wrong' cannot be imported: cannot import name 'nothing'"),
         ("twice:app", "share the URL form 'note': give one of them"),
@@ -110,6 +111,7 @@ async def test_an_application_that_cannot_be_had_is_one_sentence(
     tmp_path: Path, target: str, sentence: str
 ) -> None:
     (tmp_path / "empty.py").write_text("number = 1\n")
+    (tmp_path / "notes.py").write_text("import ramet\nclass Note(ramet.Agent): pass\n")
     (tmp_path / "needy.py").write_text("import not_there\n")
     (tmp_path / "wrong.py").write_text("from os import nothing\n")
     (tmp_path / "twice.py").write_text(
@@ -147,13 +149,13 @@ async def test_a_host_that_is_not_ours_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", [TARGET, MOUNTED])
 async def test_a_data_directory_in_use_is_one_sentence(tmp_path: Path, target: str) -> None:
-    async with serving(tmp_path):
+    async with serving(tmp_path) as first:
         code, said = await run("serve", target, "--port", "0", "--data", str(tmp_path))
 
     assert code == 1
     assert said == (
-        f"Error: The data directory {tmp_path} is in use by another process; "
-        "stop it or choose another directory\n"
+        f"Error: The data directory {tmp_path} is in use by another process "
+        f"(pid {first.process.pid}); stop it or choose another directory\n"
     )
 
 

@@ -1,5 +1,8 @@
 """What people read in a terminal."""
 
+import time
+from collections.abc import Iterator
+
 import pytest
 
 from ramet.cli.tables import fields, moment, size, span, table, text
@@ -47,3 +50,19 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 def test_sizes_are_told_in_kibibytes() -> None:
     assert size(2_097_152) == "2,048 KiB"
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A zone with a summer time, as the clock on the wall shows it."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+def test_a_moment_says_how_far_its_clock_is_from_utc() -> None:
+    assert moment(1_769_860_800_000) == "2026-01-31 13:00:00+01:00"
+    assert moment(1_785_499_200_000) == "2026-07-31 14:00:00+02:00"
