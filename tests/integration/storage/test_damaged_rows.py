@@ -44,98 +44,100 @@ class Case:
 CASES = [
     Case(
         name="a-message",
-        damage="UPDATE cf_ai_chat_agent_messages SET message = ? WHERE position = 2",
+        damage="UPDATE cf_ai_chat_agent_messages SET message = :broken WHERE position = 2",
         said="cannot be read",
     ),
     Case(
         name="a-step",
-        damage="UPDATE cf_think_steps SET message = ? WHERE rowid = 1",
+        damage="UPDATE cf_think_steps SET message = :broken WHERE rowid = 1",
         said="the model is told what was shown",
     ),
     Case(
         name="a-step-of-the-running-turn",
-        damage="UPDATE cf_think_steps SET message = ? "
+        damage="UPDATE cf_think_steps SET message = :broken "
         "WHERE rowid = (SELECT max(rowid) FROM cf_think_steps)",
         said="The steps of turn_",
     ),
     Case(
         name="a-chunk",
-        damage="UPDATE cf_ai_chat_stream_chunks SET body = ? WHERE chunk_index = 2",
+        damage="UPDATE cf_ai_chat_stream_chunks SET body = :broken WHERE chunk_index = 2",
     ),
     Case(
         name="a-chunk-of-a-child",
         at=HELPER,
-        damage="UPDATE cf_ai_chat_stream_chunks SET body = ?",
+        damage="UPDATE cf_ai_chat_stream_chunks SET body = :broken",
     ),
     Case(
         name="the-questions-of-a-turn",
-        damage="UPDATE cf_chat_turns SET message_ids = ? WHERE status = 'running'",
+        damage="UPDATE cf_chat_turns SET message_ids = :broken WHERE status = 'running'",
         said="has lost its questions",
     ),
-    Case(name="recovery", damage="UPDATE cf_chat_recovery SET value = ?"),
-    Case(name="recovery-of-a-child", at=STEADY, damage="UPDATE cf_chat_recovery SET value = ?"),
+    Case(name="recovery", damage="UPDATE cf_chat_recovery SET value = :broken"),
+    Case(
+        name="recovery-of-a-child", at=STEADY, damage="UPDATE cf_chat_recovery SET value = :broken"
+    ),
     Case(
         name="runs",
-        damage="UPDATE cf_agent_tool_runs SET input_preview = ?1, output_json = ?1, "
-        "display_metadata = ?1",
+        damage="UPDATE cf_agent_tool_runs SET input_preview = :broken, output_json = :broken, "
+        "display_metadata = :broken",
     ),
-    Case(name="frames-of-runs", damage="UPDATE cf_agent_tool_frames SET body = ?"),
+    Case(name="frames-of-runs", damage="UPDATE cf_agent_tool_frames SET body = :broken"),
     Case(
         name="the-child's-side-of-a-run",
         at=HELPER,
-        damage="UPDATE cf_agent_tool_child_runs SET output_json = ?1, input_json = ?1, "
-        "request_ids = ?1",
+        damage="UPDATE cf_agent_tool_child_runs SET output_json = :broken, input_json = :broken, "
+        "request_ids = :broken",
     ),
     Case(
         name="the-child's-side-of-a-running-run",
         at=STEADY,
-        damage="UPDATE cf_agent_tool_child_runs SET input_json = ?1, request_ids = ?1",
+        damage="UPDATE cf_agent_tool_child_runs SET input_json = :broken, request_ids = :broken",
     ),
     Case(
         name="milestones",
         at=HELPER,
-        damage="UPDATE cf_agent_tool_milestones SET data_json = ?",
+        damage="UPDATE cf_agent_tool_milestones SET data_json = :broken",
     ),
     Case(
         name="payloads-of-schedules",
-        damage="UPDATE cf_agents_schedules SET payload = ? WHERE id NOT LIKE 'cf:%'",
+        damage="UPDATE cf_agents_schedules SET payload = :broken WHERE id NOT LIKE 'cf:%'",
         said="unexpected character",
         lost=frozenset(NOT_CALLED),
     ),
     Case(
         name="the-payload-of-a-queue-item",
-        damage="UPDATE cf_agents_queues SET payload = ? WHERE payload LIKE '%first%'",
+        damage="UPDATE cf_agents_queues SET payload = :broken WHERE payload LIKE '%first%'",
         said="unexpected character",
         lost=frozenset({"queued first"}),
     ),
     Case(
         name="the-snapshot-of-a-fiber",
-        damage="UPDATE cf_agents_runs SET snapshot = ?",
+        damage="UPDATE cf_agents_runs SET snapshot = :broken",
         said="The snapshot of the fiber f-managed cannot be read",
         lost=frozenset({"managed recovered at {'step': 1}"}),
     ),
     Case(
         name="the-ledger-of-fibers",
-        damage="UPDATE cf_agents_fibers SET snapshot = ?1, metadata_json = ?1",
+        damage="UPDATE cf_agents_fibers SET snapshot = :broken, metadata_json = :broken",
     ),
     Case(
         name="whose-a-fiber-is",
-        damage="UPDATE cf_agents_facet_runs SET owner_path = ?",
+        damage="UPDATE cf_agents_facet_runs SET owner_path = :broken",
         said="Nobody knows whose the fiber f-below is",
     ),
     Case(
         name="a-submission",
-        damage="UPDATE cf_think_submissions SET messages_json = ?1, metadata_json = ?1",
+        damage="UPDATE cf_think_submissions SET messages_json = :broken, metadata_json = :broken",
     ),
     Case(
         name="a-wake-up",
         at=HOST,
-        damage="UPDATE ramet_wakeups SET root = ?",
+        damage="UPDATE ramet_wakeups SET root = :broken",
         said="has a wake-up for nobody",
     ),
     Case(
         name="the-state",
-        damage="UPDATE cf_agents_state SET state = ? WHERE id = 'cf_state_row_id'",
+        damage="UPDATE cf_agents_state SET state = :broken WHERE id = 'cf_state_row_id'",
         said="agent.db is no JSON",
     ),
 ]
@@ -146,7 +148,7 @@ def damaged(case: Case, folder: Path) -> Harness:
     harness = desk_harness(unpacked(sorted(FOLDER.glob("*.zip"))[-1], folder))
     file = folder / "host.db" if case.at == HOST else harness.host.files.file_of(case.at)
     with closing(sqlite3.connect(file)) as database, database:
-        assert database.execute(case.damage, (BROKEN,)).rowcount > 0
+        assert database.execute(case.damage, {"broken": BROKEN}).rowcount > 0
     return harness
 
 
