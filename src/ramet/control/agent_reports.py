@@ -10,7 +10,6 @@ from ramet.agent_tools.schema import AGENT_TOOL_MIGRATIONS
 from ramet.control.addresses import address_of
 from ramet.control.reports import AgentReport, Some
 from ramet.control.stored_agents import StoredAgents
-from ramet.core.json import JsonObject
 from ramet.core.paths import AgentPath
 from ramet.errors import AgentNotFound
 from ramet.fibers.schema import FIBER_MIGRATIONS
@@ -18,7 +17,7 @@ from ramet.fibers.store import FiberStore
 from ramet.queue.schema import QUEUE_MIGRATIONS
 from ramet.queue.store import QueueStore
 from ramet.schedules.schema import SCHEDULE_MIGRATIONS
-from ramet.schedules.store import ScheduleStore, StoredSchedule
+from ramet.schedules.store import ScheduleStore
 from ramet.storage import Database, KeyValue, Migration, combined, is_current
 from ramet.storage.migrations import VERSION_KEY
 from ramet.sub_agents.registry import SUB_AGENT_MIGRATIONS
@@ -66,8 +65,8 @@ class AgentReports:
                 file=str(file),
                 bytes=size_of(file),
                 schema=_versions(database),
-                next_wakeup=next_wakeup if path.is_root else _first_due(schedules or ()),
-                schedules=None if schedules is None else _as_some(schedules),
+                next_wakeup=next_wakeup if path.is_root else _first_due(schedules),
+                schedules=schedules,
                 queue=_queue(database),
                 fibers=_fibers(database),
                 submissions=_submissions(database),
@@ -75,52 +74,57 @@ class AgentReports:
                 sub_agents=self._below(path, database),
             )
 
-    def _schedules(self, path: AgentPath) -> list[StoredSchedule] | None:
+    def _schedules(self, path: AgentPath) -> Some | None:
         """The schedules of an agent, which its root keeps."""
         with self._agents.reading(path.root) as database:
             if database is None or not _has(database, SCHEDULE_MIGRATIONS):
                 return None
-            stored = ScheduleStore(database).of_owner(None if path.is_root else path)
-        return [each for each in stored if not each.internal]
+            store, owner = ScheduleStore(database), None if path.is_root else path
+            return Some(
+                count=store.count_of_user(owner),
+                first=[
+                    {
+                        "callback": each.callback,
+                        "type": each.timing.type,
+                        "due_at": each.timing.time * 1000,
+                        "running": each.running,
+                    }
+                    for each in store.few_of_user(owner, SHOWN)
+                ],
+            )
 
     def _below(self, path: AgentPath, database: Database) -> Some | None:
         if not _has(database, SUB_AGENT_MIGRATIONS):
             return None
-        return _some(
-            [
+        registry = self._agents.registry(database)
+        return Some(
+            count=registry.count(),
+            first=[
                 {
                     "agent": address_of(path.child(each.class_name, each.name)),
                     "created_at": each.created_at,
                 }
-                for each in self._agents.sub_agents(database)
-            ]
+                for each in registry.few(SHOWN)
+            ],
         )
 
 
-def _first_due(schedules: Sequence[StoredSchedule]) -> int | None:
-    return min((each.timing.time * 1000 for each in schedules), default=None)
-
-
-def _as_some(schedules: Sequence[StoredSchedule]) -> Some:
-    return _some(
-        [
-            {
-                "callback": each.callback,
-                "type": each.timing.type,
-                "due_at": each.timing.time * 1000,
-                "running": each.running,
-            }
-            for each in schedules
-        ]
-    )
+def _first_due(schedules: Some | None) -> int | None:
+    """When the first of some schedules is due, which are in that order."""
+    due = schedules.first[0]["due_at"] if schedules is not None and schedules.first else None
+    return due if isinstance(due, int) else None
 
 
 def _queue(database: Database) -> Some | None:
     if not _has(database, QUEUE_MIGRATIONS):
         return None
-    items = QueueStore(database).all()
-    return _some(
-        [{"callback": each.callback, "created_at": each.created_at * 1000} for each in items]
+    store = QueueStore(database)
+    return Some(
+        count=store.count(),
+        first=[
+            {"callback": each.callback, "created_at": each.created_at * 1000}
+            for each in store.few(SHOWN)
+        ],
     )
 
 
@@ -128,11 +132,13 @@ def _fibers(database: Database) -> Some | None:
     """The fibers that run, or were interrupted and wait for their recovery."""
     if not _has(database, FIBER_MIGRATIONS):
         return None
-    return _some(
-        [
+    store = FiberStore(database)
+    return Some(
+        count=store.count_runs(),
+        first=[
             {"id": each.id, "name": each.name, "created_at": each.created_at}
-            for each in FiberStore(database).runs()
-        ]
+            for each in store.few_runs(SHOWN)
+        ],
     )
 
 
@@ -140,11 +146,13 @@ def _submissions(database: Database) -> Some | None:
     """The submissions that run or wait."""
     if not _has(database, SUBMISSION_MIGRATIONS):
         return None
-    return _some(
-        [
+    store = SubmissionStore(database)
+    return Some(
+        count=store.count_active(),
+        first=[
             {"id": each.submission_id, "status": each.status, "created_at": each.created_at}
-            for each in SubmissionStore(database).active()
-        ]
+            for each in store.few_active(SHOWN)
+        ],
     )
 
 
@@ -163,10 +171,6 @@ def _versions(database: Database) -> Mapping[str, int]:
 
 def _has(database: Database, migrations: Sequence[Migration]) -> bool:
     return is_current(database, combined(migrations))
-
-
-def _some(items: Sequence[JsonObject]) -> Some:
-    return Some(count=len(items), first=items[:SHOWN])
 
 
 def size_of(file: Path) -> int:
