@@ -18,6 +18,8 @@ from ramet.control.run_reports import FoundRun, as_child_report
 from ramet.control.stored_agents import StoredAgents
 from ramet.core.fence import Fence
 from ramet.core.paths import AgentPath
+from ramet.core.public_errors import own_words
+from ramet.errors import AgentNotRegistered
 from ramet.host import Host
 from ramet.protocol.run_events import HARD_TERMINAL
 from ramet.storage import Database
@@ -26,6 +28,9 @@ T = TypeVar("T")
 
 CANCEL_SECONDS: Final = 2.0
 """A cancelled run gets so long to end before it is told that it has not."""
+CHILD_SECONDS: Final = 5.0
+"""A child that is asked for its run gets so long."""
+ASLEEP: Final = "Only the child itself can tell, and it is not in memory: a look wakes nobody"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -65,6 +70,11 @@ class HostAgents:
             return None
         return Presence(busy=self._host.instances.busy(instance), clients=len(instance.links))
 
+    def awake(self, path: AgentPath) -> bool:
+        """Whether an agent is in memory and has started."""
+        instance = self._host.instances.live(self._today(path))
+        return instance is not None and instance.ready
+
     def process(self) -> Process:
         """This process."""
         instances = self._host.instances
@@ -90,6 +100,7 @@ class HostAnswers:
         agents = HostAgents(host)
         stored = StoredAgents(host.files, agents, host.clock)
         self._host = host
+        self._agents = agents
         self._stored = stored
         self._answers = Answers(stored, agents, files=host.files, clock=host.clock)
         self._fence = Fence("the control socket")
@@ -112,16 +123,33 @@ class HostAnswers:
                 return await self._answers.answer(request)
 
     async def _show(self, request: ShowRun) -> RunDetail:
-        """Where a run is; a child that stores its runs in a way of its own is asked, so opened."""
+        """Where a run is; a child with a store of its own is asked if that wakes nobody."""
         found = await self._answers.runs.find(request.run_id, request.agent)
         detail = self._answers.detail(found)
         if detail.child is not None:
             return detail
-        asked = await self._with_runs(found.agent, lambda runs: runs.inspect(request.run_id))
+        if not (self._agents.awake(found.agent) and self._agents.awake(found.child)):
+            return replace(detail, child_error=self._why_not(found))
+        try:
+            async with self._host.clock.timeout(CHILD_SECONDS):
+                asked = await self._with_runs(
+                    found.agent, lambda runs: runs.inspect(request.run_id)
+                )
+        except TimeoutError:
+            return replace(detail, child_error=f"It gave no answer within {CHILD_SECONDS:g} s")
         if asked is None:
             return detail
         child = None if asked.child is None else as_child_report(asked.child)
         return replace(detail, child=child, child_error=asked.child_error)
+
+    def _why_not(self, found: FoundRun) -> str | None:
+        """Why a child is not asked of whose run nothing is stored; None when it is not there."""
+        try:
+            for step in found.child.steps:
+                self._host.classes.name_of(step.class_name)
+        except AgentNotRegistered as error:
+            return own_words(error)
+        return ASLEEP if self._answers.runs.only_child_tells(found) else None
 
     async def _cancel(self, request: CancelRun) -> Cancelled:
         found = await self._answers.runs.find(request.run_id, request.agent, rather=_can_end)

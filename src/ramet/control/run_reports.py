@@ -148,6 +148,11 @@ class RunReports:
         missed = f"; {len(unreadable)} cannot be read: {unreadable[0]}" if unreadable else ""
         raise RunNotFound(f"No agent has a run {run_id!r}; {_SEE}{missed}")
 
+    def only_child_tells(self, found: FoundRun) -> bool:
+        """Whether a child is stored that keeps what it knows of its run in a way of its own."""
+        with self._agents.reading(found.child) as database:
+            return database is not None and not is_current(database, _CHAT)
+
     def child(self, found: FoundRun) -> ChildReport | None:
         """What a chat agent has stored of the run it works for; None for children of other kinds.
 

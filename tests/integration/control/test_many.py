@@ -82,7 +82,8 @@ def test_submissions_that_run_come_before_those_that_wait() -> None:
         )
         store.insert(each, messages="[]", metadata=None)
     store.start("s3", 9)
-    store.end("s0", "skipped", error=None, now=9)
+    store.start("s0", 9)
+    store.end("s0", "completed", error=None, now=9)
     assert store.count_active() == 4
     assert [each.submission_id for each in store.few_active(3)] == ["s3", "s1", "s2"]
     database.close()

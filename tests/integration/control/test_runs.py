@@ -184,15 +184,6 @@ async def test_a_run_whose_host_is_gone_is_shown_as_it_was_left(shell: Shell) ->
     assert said.json["child_open"] is False
 
 
-async def test_a_child_with_tables_of_its_own_is_asked_by_the_host(shell: Shell) -> None:
-    async with desks(shell.data) as app:
-        await app.get_agent(Desk, "ada").ask_stranger("r1")
-    assert shell.run_here("runs", "show", "r1", "--json").json["child"] is None
-    async with desks(shell.data):
-        said = await shell.run("runs", "show", "r1", "--json")
-    assert part(said, "child")["status"] == "completed"
-
-
 async def test_a_cancelled_run_ends_and_its_parent_is_told(shell: Shell) -> None:
     async with desks(shell.data) as app:
         await let_go(app, "slow")
