@@ -111,9 +111,8 @@ class AgentToolVerbs:
         """Run another agent as a tool: a sub-agent of its own, seen live by this agent's clients.
 
         The run is registered before the child starts, goes on when this call's connection goes,
-        and is kept until it is cleared. The same run id again gives the same run: its result when
-        it has ended, else the caller joins it. Cancelling the caller cancels the run. With
-        `detached` the call returns once the child has begun; the run reports back when it ends.
+        and is kept until it is cleared. Its id again gives its result, or joins it. Cancelling the
+        caller cancels it. With `detached` the call returns once the child has begun.
 
         Args:
             cls: The child's class, given to `App`; a `Think`, an `AIChatAgent`, or any agent with
@@ -121,10 +120,8 @@ class AgentToolVerbs:
             input: What the child is asked, handed over as it is.
             output: A type that the child's structured output must fit; what does not fit makes the
                 result an error. None takes the output as it comes.
-            run_id: The run's id and the child's name; by default made from the tool call, else new.
-                Within a turn it leads to the run that has it; another turn needs another one.
-            idempotency_key: In place of `run_id`: the same key leads to the same run in every turn,
-                such as one refund for each ticket. With another input it is refused.
+            run_id: The run's id and the child's name, for one turn; by default of the tool call.
+            idempotency_key: A run id for all turns; refused when it comes with another input.
             parent_tool_call_id: The tool call that clients see it under; by default ours.
             display_order: Where the run stands among those of its tool call.
             signal: Aborting it cancels the run.
@@ -138,8 +135,7 @@ class AgentToolVerbs:
         Raises:
             AgentNotRegistered: The class was not given to `App`.
             NotAnAgentTool: The class lacks methods of the adapter.
-            RunBelongsToAnother: The run id is taken by another class or another turn, or the
-                idempotency key by another input.
+            RunBelongsToAnother: The id is taken by another class, turn, or (a key) input.
             ValueError, MethodNotFound, InvalidArguments: What `detached` asks for cannot be.
             Exception: What `on_agent_tool_start` or starting the child raised.
         """
