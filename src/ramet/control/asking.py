@@ -1,6 +1,7 @@
 """Asks about a data directory: its host, or, when nobody serves it, the files themselves (D15)."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ramet.control.host_file import HostFile, read_host_file
-from ramet.control.listening import LOOPBACK
+from ramet.control.listening import LONGEST_PATH, LOOPBACK
 from ramet.control.requests import CancelRun, ClearRuns, Request
 from ramet.control.without_host import answers_of
 from ramet.core.clock import Clock
@@ -92,8 +93,14 @@ def _connected(host: HostFile) -> Iterator[socket.socket]:
     family = socket.AF_INET if host.socket is None else socket.AF_UNIX
     with socket.socket(family, socket.SOCK_STREAM) as link:
         link.settimeout(CONNECT_SECONDS)
-        link.connect((LOOPBACK, host.port) if host.socket is None else host.socket)
+        link.connect((LOOPBACK, host.port) if host.socket is None else _short(Path(host.socket)))
         yield link
+
+
+def _short(path: Path) -> str:
+    """A path that may be connected to, where the one by which the socket was found is too long."""
+    long = len(os.fsencode(path)) > LONGEST_PATH
+    return str(path.resolve() if long else path)
 
 
 def _object(value: JsonValue) -> JsonObject:

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,7 @@ class HostFile:
     token: str
     """What a peer has to know."""
     socket: str | None = None
-    """The path of its Unix socket."""
+    """The path of its Unix socket, as seen from where the file was found."""
     port: int | None = None
     """Its port on the loopback address, where there is no Unix socket."""
 
@@ -48,9 +48,16 @@ def read_host_file(data: Path) -> HostFile | None:
     """
     try:
         found: HostFile = adapter_of(HostFile).validate_python(loads((data / NAME).read_bytes()))
-        return found if found.lock == lock_of(data) else None
+        known = found.lock == lock_of(data)
+        return _seen_from(data, found) if known else None
     except (OSError, NotJson, ValidationError):
         return None
+
+
+def _seen_from(data: Path, host: HostFile) -> HostFile:
+    """A socket in the directory is named without it: the directory may be seen elsewhere."""
+    path = None if host.socket is None else str(data.absolute() / host.socket)
+    return replace(host, socket=path)
 
 
 def with_holder(error: DataDirectoryInUse, data: Path) -> DataDirectoryInUse:

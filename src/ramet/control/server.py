@@ -100,7 +100,7 @@ class ControlSocket:
             started_at=self._host.clock.now_ms(),
             lock=lock_of(self._data),
             token=self._token,
-            socket=None if path is None else str(path),
+            socket=None if path is None else _named(path, self._data),
             port=listening.port,
         )
         write_host_file(self._data, host)
@@ -192,6 +192,10 @@ class ControlSocket:
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             raise InvalidArguments("The token is not the one in host.json")
         return asked.get("request")
+
+
+def _named(path: Path, data: Path) -> str:
+    return path.name if path.parent == data.absolute() else str(path)
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes | None:

@@ -91,6 +91,19 @@ async def test_the_socket_lies_in_the_data_directory_and_is_only_the_owners(data
         assert (await asked(data, HOST))["ok"] is True
 
 
+async def test_a_directory_may_be_seen_elsewhere_while_it_is_served(data: Path) -> None:
+    deep = data.parent / ("x" * LONGEST_PATH)
+    deep.mkdir()
+    async with desks(data):
+        (deep / "link").symlink_to(data)
+        linked = await Shell(deep / "link").run("inspect", "--json")
+        moved = data.parent / "moved"
+        await asyncio.to_thread(data.rename, moved)
+        told = await Shell(moved).run("inspect", "--json")
+        await asyncio.to_thread(moved.rename, data)
+    assert (linked.json["running"], told.json["running"]) == (True, True)
+
+
 async def test_a_clean_stop_leaves_neither_socket_nor_host_file(
     data: Path, temporary: Path
 ) -> None:
