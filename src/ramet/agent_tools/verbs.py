@@ -115,8 +115,7 @@ class AgentToolVerbs:
         caller cancels it. With `detached` the call returns once the child has begun.
 
         Args:
-            cls: The child's class, given to `App`; a `Think`, an `AIChatAgent`, or any agent with
-                the methods of the agent-tool adapter.
+            cls: The child's class, given to `App`: a chat agent, or one with the adapter's methods.
             input: What the child is asked, handed over as it is.
             output: A type that the child's structured output must fit; what does not fit makes the
                 result an error. None takes the output as it comes.
