@@ -157,8 +157,9 @@ async def test_a_crash_before_the_task_of_a_run_has_begun_leaves_its_row(
 
 @pytest.mark.behaviour("AT-280", "AT-281", "QK-019")
 async def test_a_restart_leaves_detached_runs_alone_and_goes_on_following_them(
-    office: Office,
+    office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", logger="ramet")
     await office.let_go()
     (await office.child()).say("one")
     await office.settle()
@@ -177,6 +178,8 @@ async def test_a_restart_leaves_detached_runs_alone_and_goes_on_following_them(
     await office.settle()
     assert office.calls() == ["done r completed"]
     assert sorted(set(map(str, numbers(client)))) == ["0", "1", "2", "3", "4"]
+    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert told == ["the run r of Reporter is taken up"]
 
 
 @pytest.mark.behaviour("AT-242", "AT-278", "AT-341", "D6")
