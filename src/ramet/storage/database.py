@@ -3,6 +3,7 @@
 Everything runs in the event loop, synchronously; nothing may await inside a transaction.
 """
 
+import os
 import re
 import sqlite3
 import sys
@@ -81,6 +82,7 @@ class Database:
             DatabaseUnusable: It cannot be opened or used.
         """
         self.path = path
+        self._hint = _hint(Path(path)) if read_only else ""
         self._fence = fence
         self._depth = 0
         self._locked_out = False
@@ -96,7 +98,9 @@ class Database:
                 cached_statements=256,
             )
         except sqlite3.Error as error:
-            raise DatabaseUnusable(f"Cannot open the database {path}: {error}") from error
+            raise DatabaseUnusable(
+                f"Cannot open the database {path}: {error}{self._hint}"
+            ) from error
         try:
             self._connection.row_factory = sqlite3.Row
             if read_only:
@@ -105,7 +109,9 @@ class Database:
                 set_up(self._connection, durability=durability, locking=locking)
         except sqlite3.Error as error:
             self._connection.close()
-            raise DatabaseUnusable(f"Cannot use the database {path}: {error}") from error
+            raise DatabaseUnusable(
+                f"Cannot use the database {path}: {error}{self._hint}"
+            ) from error
 
     def query(self, statement: str, *values: SqlValue) -> list[Row]:
         """Run a statement and return all its rows."""
@@ -253,7 +259,9 @@ class Database:
             # All agents wait with this one: once is enough, until the file is free again.
             self._locked_out = True
             be_impatient(self._connection)
-        raise DatabaseUnusable(f"The database {self.path} cannot be used: {error}") from error
+        raise DatabaseUnusable(
+            f"The database {self.path} cannot be used: {error}{self._hint}"
+        ) from error
 
     def _got_through(self) -> None:
         if self._locked_out:
@@ -273,12 +281,30 @@ def _bound(
     return values
 
 
+def _hint(file: Path) -> str:
+    """What may be in the way of who only looks at a file."""
+    if not _has_log(file):
+        return ""
+    return f" (to read {_log_of(file)}, SQLite has to write beside it)"
+
+
 def _to_read(file: Path) -> str:
     """The address under which SQLite opens a file that only we read.
 
     Where nothing stands in a write-ahead log, SQLite is told that the file does not change, and so
     makes no files of its own beside it.
     """
-    log = file.with_name(file.name + "-wal")
-    settled = not log.exists() or log.stat().st_size == 0
-    return f"file:{quote(str(file.absolute()))}?{'mode=ro&immutable=1' if settled else 'mode=ro'}"
+    mode = "mode=ro" if _has_log(file) else "mode=ro&immutable=1"
+    return f"file:{quote(os.fsencode(file.absolute()))}?{mode}"
+
+
+def _has_log(file: Path) -> bool:
+    """Whether something stands in a database's write-ahead log."""
+    try:
+        return _log_of(file).stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _log_of(file: Path) -> Path:
+    return file.with_name(file.name + "-wal")

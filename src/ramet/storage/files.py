@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -32,6 +33,8 @@ from ramet.storage.migrations import Schema, migrate
 IDENTITY_KEY = "cf_agent_identity"
 LOCK_NAME = "ramet.lock"
 _HOST_NAME = "host.db"
+_ONLY_OURS = 0o700
+"""Of a new data directory: transcripts are nobody else's to read."""
 _SLUG_LENGTH = 40
 _DIGEST_BYTES = 16
 
@@ -60,7 +63,8 @@ class DataDirectory:
             DataDirectoryInUse: Another process holds it.
         """
         try:
-            (self.path / "agents").mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=_ONLY_OURS, parents=True, exist_ok=True)
+            (self.path / "agents").mkdir(exist_ok=True)
             lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise DataDirectoryNotWritable(
@@ -78,7 +82,13 @@ class DataDirectory:
             DataDirectoryInUse: Another process serves it.
         """
         where = self.path.absolute()
-        if not self.path.is_dir():
+        try:
+            there = _is_folder(self.path)
+        except OSError as error:
+            raise DataDirectoryNotFound(
+                f"The data directory {where} cannot be reached: {error.strerror}"
+            ) from error
+        if not there:
             raise DataDirectoryNotFound(f"There is no data directory {where}")
         try:
             lock = os.open(self.path / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
@@ -241,6 +251,14 @@ class DataDirectory:
             finally:
                 database.close()
         return self._templates[schema]
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a folder is there; raises `OSError` when nobody can tell."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _check_kind(database: Database, path: AgentPath) -> None:

@@ -1,5 +1,6 @@
 """The data directory: names that cannot escape or collide, the lock, the identity in each file."""
 
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,16 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataDirectoryNotWritable, match="cannot be written"):
         DataDirectory(tmp_path / "file" / "data").acquire()
+
+
+def test_a_new_directory_is_only_its_owners_and_one_that_is_there_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
+    new, there = tmp_path / "new", tmp_path / "there"
+    there.mkdir()
+    there.chmod(0o755)
+    for path in (new, there):
+        directory = DataDirectory(path)
+        directory.acquire()
+        directory.release()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (new, there)] == [0o700, 0o755]

@@ -53,6 +53,28 @@ def test_what_a_killed_process_left_in_its_log_is_seen(tmp_path: Path) -> None:
     assert (file.read_bytes(), log.read_bytes()) == before
 
 
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "agent.db"
+    subprocess.run([sys.executable, "-c", KILLED, str(file)], check=False)
+    (tmp_path / "agent.db-shm").unlink()
+    (tmp_path / "agent.db-shm").symlink_to("elsewhere")  # which SQLite does not follow
+    with pytest.raises(DatabaseUnusable) as refused:
+        look(tmp_path, file)
+    hint = f"(to read {file}-wal, SQLite has to write beside it)"
+    assert str(refused.value).endswith(hint)
+
+
+def look(folder: Path, file: Path) -> None:
+    """Read a database."""
+    with closing(DataDirectory(folder).look_at(file)) as database:
+        database.query("SELECT text FROM notes")
+
+
+def test_a_directory_that_cannot_be_reached_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataDirectoryNotFound, match="cannot be reached: File name too long"):
+        DataDirectory(tmp_path / ("x" * 300)).acquire_to_read()
+
+
 def test_looking_at_a_settled_file_leaves_nothing_beside_it(tmp_path: Path) -> None:
     schema = combined((Migration(component="agent", number=1, apply=lambda _: None),))
     with serving(tmp_path) as directory:
