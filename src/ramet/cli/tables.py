@@ -42,7 +42,10 @@ def moment(value: JsonValue) -> str:
     """Epoch milliseconds as the time that the clock on the wall shows, with its UTC offset."""
     if not isinstance(value, int):
         return NOTHING
-    local = datetime.fromtimestamp(value / 1000, tz=UTC).astimezone()
+    try:
+        local = datetime.fromtimestamp(value / 1000, tz=UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return "after the year 9999" if value > 0 else "before the year 1"
     return local.isoformat(sep=" ", timespec="seconds")
 
 

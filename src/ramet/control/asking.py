@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +16,14 @@ from ramet.control.requests import CancelRun, ClearRuns, Request
 from ramet.control.without_host import answers_of
 from ramet.core.clock import Clock
 from ramet.core.json import JsonObject, JsonValue, dump_bytes, loads_object, text_at, to_json
-from ramet.errors import DataDirectoryInUse, HostUnreachable, RametError
+from ramet.errors import DataDirectoryInUse, HostUnreachable, InvalidArguments, RametError
 from ramet.storage import DataDirectory
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 120.0
 _PIECE: Final = 65_536
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""As what Python reads a byte that is not of UTF-8."""
 
 
 def ask(data: Path, request: Request, *, clock: Clock) -> JsonObject:
@@ -33,6 +37,7 @@ def ask(data: Path, request: Request, *, clock: Clock) -> JsonObject:
         HostUnreachable: Only a host can do it and none runs, or the one that runs cannot be asked.
         RametError: The request asks for what is not there.
     """
+    _check_text(request)
     try:
         return _read(DataDirectory(data), request, clock)
     except DataDirectoryInUse:
@@ -52,6 +57,14 @@ def _read(files: DataDirectory, request: Request, clock: Clock) -> JsonObject:
             return _object(to_json(asyncio.run(answers.answer(request))))
     finally:
         files.release()
+
+
+def _check_text(request: Request) -> None:
+    """Refuse words of a command line that are no text; raises `InvalidArguments`."""
+    values = (getattr(request, field.name) for field in fields(request))
+    for value in values:
+        if isinstance(value, str) and _SURROGATE.search(value):
+            raise InvalidArguments(f"{value!a} is not UTF-8")
 
 
 def _asked_of_host(data: Path, request: Request) -> JsonObject:

@@ -1,6 +1,7 @@
 """`ramet runs show` beside a running host: what it looks at it does not wake."""
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -94,3 +95,23 @@ async def test_a_child_that_gives_no_answer_is_not_waited_for(
         monkeypatch.setattr(Mute, "mute", True)
         said = await shell.run("runs", "show", "r1", "--json")
     assert said.json["child_error"] == "It gave no answer within 0.01 s"
+
+
+async def test_the_path_of_a_directory_need_not_be_text(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / os.fsdecode(b"bad\xff"))
+    commands = (("inspect",), ("inspect", "Desk/ada"), ("runs", "list"), ("runs", "show", "r1"))
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        served = [(await shell.run(*words)).code for words in commands]
+    assert served == [0, 0, 0, 0]
+    assert [shell.run_here(*words).code for words in commands] == [0, 0, 0, 0]
+    assert "bad" in shell.run_here("inspect", "Desk/bob").sentence
+
+
+async def test_words_that_are_no_text_are_refused(shell: Shell) -> None:
+    async with desks(shell.data) as app:
+        await app.get_agent(Desk, "ada").ask("r1")
+        said = (await shell.run("runs", "show", "r\udcff")).sentence
+    assert said == "'r\\udcff' is not UTF-8"
+    assert shell.run_here("runs", "show", "r\udcff").sentence == said
+    assert shell.run_here("inspect", "Desk/\udcff").sentence == "'Desk/\\udcff' is not UTF-8"

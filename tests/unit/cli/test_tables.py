@@ -66,3 +66,8 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_moment_says_how_far_its_clock_is_from_utc() -> None:
     assert moment(1_769_860_800_000) == "2026-01-31 13:00:00+01:00"
     assert moment(1_785_499_200_000) == "2026-07-31 14:00:00+02:00"
+
+
+def test_a_moment_that_no_calendar_has_is_told_in_words() -> None:
+    assert moment(10**15) == "after the year 9999"
+    assert moment(-(10**15)) == "before the year 1"
