@@ -99,7 +99,10 @@ SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
 WHERE status IN (SELECT value FROM json_each(?))
 ORDER BY started_at DESC, rowid DESC LIMIT ?
 """
-COUNTS = "SELECT status, count(*) AS number FROM cf_agent_tool_runs GROUP BY status"
+COUNTS = """
+SELECT status, count(*) AS runs FROM cf_agent_tool_runs WHERE status <> 'completed' GROUP BY status
+"""
+COUNT = "SELECT count(*) AS runs FROM cf_agent_tool_runs"
 OF_CALLS = """
 SELECT rowid AS ordinal, * FROM cf_agent_tool_runs
 WHERE parent_tool_call_id IN (SELECT value FROM json_each(?))
@@ -279,8 +282,10 @@ class RunStore:
         return [run_of(row) for row in rows]
 
     def counts(self) -> dict[str, int]:
-        """How many runs there are of each status."""
-        return {row["status"]: row["number"] for row in self._database.query(COUNTS)}
+        """How many runs there are of each status, by the indexes: most have completed."""
+        counts = {row["status"]: row["runs"] for row in self._database.query(COUNTS)}
+        completed = self._database.query(COUNT)[0]["runs"] - sum(counts.values())
+        return {**counts, "completed": completed} if completed else counts
 
     def of_calls(self, tool_call_ids: Collection[str], limit: int) -> list[StoredRun]:
         """The newest runs of some tool calls, newest first."""
