@@ -48,7 +48,12 @@ def test_the_table_has_every_column_and_index_from_the_first_version_on(
 
     names = [row["name"] for row in columns]
     assert [name for name in names if name in COLUMNS] == COLUMNS
-    assert set(names) - set(COLUMNS) == {"call_position", "recovery_root", "class_gone_since"}
+    assert set(names) - set(COLUMNS) == {
+        "call_position",
+        "recovery_root",
+        "class_gone_since",
+        "input_digest",
+    }
     assert [row["name"] for row in indexes] == ["parent_tool_call_id", "display_order"]
 
 
