@@ -4,11 +4,12 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import ramet
+from ramet.demo import leash
 from ramet.demo.assistant import Assistant
 from ramet.demo.build_runner import BuildRunner
 from ramet.demo.folder import Folder
@@ -93,6 +94,7 @@ async def opened_demo(
         data_dir=root / "data",
     ) as harness:
         yield await _opened(harness)
+    await eventually(lambda: not leashes())  # the event loop must see them end
 
 
 async def _opened(harness: Harness) -> Demo:
@@ -109,11 +111,27 @@ async def eventually(condition: Callable[[], object]) -> None:
     """Wait in real time, as processes do, until a condition holds."""
     loop = asyncio.get_running_loop()
     end = loop.time() + PATIENCE
-    while not condition():
-        assert loop.time() < end, "it did not come about"
+    while True:
         waited: asyncio.Future[None] = loop.create_future()
         loop.call_later(0.02, waited.set_result, None)
         await waited
+        if condition():
+            return
+        assert loop.time() < end, "it did not come about"
+
+
+def leashes() -> list[int]:
+    """The processes of this one that keep a command on its leash, ended or not; only on Linux."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    children = [int(pid) for children in tasks for pid in children.read_text().split()]
+    return [pid for pid in children if _is_leash(pid)]
+
+
+def _is_leash(pid: int) -> bool:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return not command or str(leash.__file__).encode() in command
+    return False
 
 
 def lives(pid: int) -> bool:
