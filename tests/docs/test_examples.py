@@ -1,6 +1,8 @@
 """Every Python block of the README and the docs is run, page by page, in the order of the page."""
 
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,16 @@ def python_blocks(page: Page) -> list[Block]:
 
 
 PAGES_WITH_CODE = [page for page in PAGES if python_blocks(page)]
+
+
+@pytest.fixture(autouse=True)
+def log_levels() -> Iterator[None]:
+    """A page may set levels of ramet's loggers; the tests after it find them as they were."""
+    loggers = [logging.getLogger(f"ramet.{name}") for name in ("agent", "chat", "host", "think")]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_CODE, ids=lambda page: page.name)
