@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from ramet.core.json import JsonValue, NotJson, dumps, loads, to_json
+from ramet.core.json import JsonValue, NotJson, dump_sorted, dumps, loads, to_json
 from ramet.protocol.run_events import ABSENT, Absent
 
 PREVIEW_LENGTH: Final = 500
@@ -34,17 +34,10 @@ def input_preview(input: object, given: object = None) -> JsonValue | Absent:
 def input_digest(input: object) -> str | None:
     """Give what tells this input from others; None for one that is no JSON."""
     try:
-        value = None if input is ABSENT else to_json(input)
+        encoded = dump_sorted(None if input is ABSENT else input)
     except NotJson:
         return None
-    return hashlib.sha256(dumps(_in_order(value)).encode()).hexdigest()
-
-
-def _in_order(value: JsonValue) -> JsonValue:
-    """The same value with the keys of all objects sorted."""
-    if isinstance(value, dict):
-        return {key: _in_order(value[key]) for key in sorted(value)}
-    return [_in_order(each) for each in value] if isinstance(value, list) else value
+    return hashlib.sha256(encoded).hexdigest()
 
 
 def _told(input: object) -> str:

@@ -181,11 +181,10 @@ class ClientAnswers:
 
     def _log_of(self, turn: StoredTurn) -> StoredStream | None:
         """The log of a lost turn; of one that is about to go on for it, the log it begins with."""
-        live = self._turns.find(turn.request_id)
-        resumed = None if live is None else live.plan.resumes
-        return self._ports.log.of_turn(turn.turn_id) or next(
-            (log for log in self._ports.log.all() if log.stream_id == resumed), None
-        )
+        own, live = self._ports.log.of_turn(turn.turn_id), self._turns.find(turn.request_id)
+        if own is not None or live is None or live.plan.resumes is None:
+            return own
+        return self._ports.log.get(live.plan.resumes)
 
     def _lost_turn_of(self, message: UIMessage) -> StoredTurn | None:
         """The turn that has not ended and whose answer a message is."""

@@ -67,6 +67,7 @@ WHERE id >= ? AND id < ?
 OF_TURN = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE turn_id = ? ORDER BY rowid DESC LIMIT 1
 """
+OF_ID = "SELECT * FROM cf_ai_chat_stream_metadata WHERE id = ?"
 OF_REQUEST = """
 SELECT * FROM cf_ai_chat_stream_metadata WHERE request_id = ? ORDER BY rowid DESC LIMIT 1
 """
@@ -179,6 +180,11 @@ class StreamLog:
         first = _first_id(self._database, stream_id)
         last = first + CHUNKS_OF_A_STREAM
         self._database.run(COPY, self._first_ids[to], to, first, last)
+
+    def get(self, stream_id: str) -> StoredStream | None:
+        """One log; None when it is not kept."""
+        row = self._database.one(OF_ID, stream_id)
+        return None if row is None else _stream(row)
 
     def of_turn(self, turn_id: str) -> StoredStream | None:
         """The log of a turn; None when the turn has not begun."""

@@ -45,6 +45,11 @@ def dump_bytes(value: object) -> bytes:
     return _encoded(value, orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
+def dump_sorted(value: object) -> bytes:
+    """Encode like `dump_bytes`, with the keys of every object in order: alike is the same."""
+    return _encoded(value, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_SORT_KEYS)
+
+
 def dump_strict(value: object) -> str:
     """Encode like `dumps`, but refuse numbers that are not finite instead of writing null.
 

@@ -39,8 +39,8 @@ class Alarms:
         self._fence = Fence("the host's alarms")
         self._waiting: deque[AgentPath] = deque()
         self._active: dict[AgentPath, asyncio.Task[None]] = {}
-        self._hung: dict[AgentPath, Timer] = {}
-        """For each that fires, what notices that it hangs; gone once it has been noticed."""
+        self._places: dict[AgentPath, Timer] = {}
+        """Who takes one of the places, with what notices that it hangs and takes it away again."""
         self._resting: dict[AgentPath, int] = {}
         """Until when those are left alone that the index, being unwritable, still has as due."""
         self._pace = Pace(clock, few=FEW, most=AT_ONCE, begin=self.due)
@@ -61,12 +61,14 @@ class Alarms:
                 self._pace.rest()
                 self._index.watch()
                 return
-            if not self._pace.may_begin(len(self._hung)):
+            if not self._pace.may_begin(len(self._places)):
                 return
             root = self._waiting.popleft()
             if root not in self._active and self._index.is_due(root):
                 self._active[root] = new_task(self._fire(root), name=f"alarm of {root}")
-                self._hung[root] = self._clock.call_later(HUNG_SECONDS, partial(self._hangs, root))
+                self._places[root] = self._clock.call_later(
+                    HUNG_SECONDS, partial(self._hangs, root)
+                )
                 self._active[root].add_done_callback(partial(self._fired, root))
 
     async def stop(self) -> None:
@@ -82,7 +84,7 @@ class Alarms:
         self._pace.rest()
         if self._again is not None:
             self._again.cancel()
-        for timer in self._hung.values():
+        for timer in self._places.values():
             timer.cancel()
         tasks = list(self._active.values())
         for task in tasks:
@@ -102,12 +104,12 @@ class Alarms:
     def _hangs(self, root: AgentPath) -> None:
         """Give the place of one that does not come to its end to others; it may still come."""
         _log.warning("%s was woken %g seconds ago and has not started yet", root, HUNG_SECONDS)
-        del self._hung[root]
+        del self._places[root]
         self.due()
 
     def _fired(self, root: AgentPath, _: asyncio.Task[None]) -> None:
         self._active.pop(root, None)
-        timer = self._hung.pop(root, None)
+        timer = self._places.pop(root, None)
         if timer is not None:
             timer.cancel()
         self.due()

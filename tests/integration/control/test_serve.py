@@ -9,6 +9,7 @@ from websockets.sync.client import connect
 
 from ramet.control.host_file import read_host_file
 from ramet.core.json import JsonObject, JsonValue, dumps, loads_object
+from tests.support.holding import held_by_another_process
 from tests.support.server import ROOT, Server, environment, kill, running, start
 
 COMMAND = ("serve", "tests.integration.control.desk:app")
@@ -99,26 +100,8 @@ def databases(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_server_that_is_starting_cannot_be_asked_yet(tmp_path: Path) -> None:
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, pathlib\n"
-            "from ramet.storage import DataDirectory\n"
-            "DataDirectory(pathlib.Path(sys.argv[1])).acquire()\n"
-            "print('held', flush=True)\n"
-            "sys.stdin.read()\n",
-            str(tmp_path / "data"),
-        ],
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with held_by_another_process(tmp_path / "data"):
         done = ramet(tmp_path, "runs", "list")
-        holder.kill()
     assert done.returncode == 1
     assert done.stderr == (
         f"Error: The data directory {tmp_path / 'data'} is in use by a process that cannot be "

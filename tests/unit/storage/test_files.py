@@ -1,8 +1,6 @@
 """The data directory: names that cannot escape or collide, the lock, the identity in each file."""
 
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from ramet.core.paths import AgentPath
 from ramet.errors import DatabaseUnusable, DataDirectoryInUse, DataDirectoryNotWritable
 from ramet.storage import Database, DataDirectory, Migration, combined
 from tests.support.databases import left_open
+from tests.support.holding import held_by_another_process
 
 
 def _create(database: Database) -> None:
@@ -120,26 +119,11 @@ def test_a_schema_change_that_fails_leaves_no_database_open(tmp_path: Path) -> N
 
 @pytest.mark.behaviour("D15")
 def test_a_directory_in_use_by_another_process_is_refused(tmp_path: Path) -> None:
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, pathlib\n"
-            "from ramet.storage import DataDirectory\n"
-            "DataDirectory(pathlib.Path(sys.argv[1])).acquire()\n"
-            "print('held', flush=True)\n"
-            "sys.stdin.read()\n",
-            str(tmp_path),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(DataDirectoryInUse, match="is in use by another process"):
-            DataDirectory(tmp_path).acquire()
-        holder.kill()
+    with (
+        held_by_another_process(tmp_path),
+        pytest.raises(DataDirectoryInUse, match="is in use by another process"),
+    ):
+        DataDirectory(tmp_path).acquire()
     DataDirectory(tmp_path).acquire()
 
 
